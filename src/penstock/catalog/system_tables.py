@@ -15,8 +15,8 @@ import pyarrow as pa
 from penstock.catalog.names import TableName
 from penstock.errors import DamagedFileWarning, FormatError, NotFoundError, warn
 from penstock.printable import mask_locations, mask_options
-from penstock.table.inspect.system import file_counts
-from penstock.table.read.scan import plan_scan
+from penstock.table.inspect.system import file_counts, live_partitions
+from penstock.table.read.live import load_live_files
 from penstock.table.ref import FileLocator
 from penstock.table.store import MetadataStore
 
@@ -76,19 +76,19 @@ def load_catalog_table(warehouse: Backend, name: str) -> pa.Table:
 def _of_table(ref: TableRef) -> Iterator[Sequence[object]]:
     schema = ref.schema
     store = MetadataStore(ref)
-    plan = plan_scan(store, ref, store.load_latest_snapshot(), with_vectors=True)
-    counts = file_counts([entry for partition in plan.partitions for entry in partition.entries])
+    snapshot = store.load_latest_snapshot()
+    counts = (0, 0, 0, None) if snapshot is None else file_counts(load_live_files(store, snapshot))
     kind, *unknown = ref.options.get("type", "table"), *[None] * 5
     yield kind, bool(schema.partition_keys), bool(schema.primary_keys), *unknown, *counts
 
 
 def _partitions(ref: TableRef) -> Iterator[Sequence[object]]:
     store, locator = MetadataStore(ref), FileLocator.of(ref)
-    plan = plan_scan(store, ref, store.load_latest_snapshot(), with_vectors=True)
-    for partition in plan.partitions if ref.schema.partition_keys else ():
-        label = locator.partition_label(partition.data)
+    partitions = live_partitions(store, store.load_latest_snapshot()) if ref.schema.partition_keys else ()
+    for partition, files in partitions:
+        label = locator.partition_label(partition)
         is_done = ref.file_io.has_file(ref.layout.partition_success_path(label))
-        yield label, *file_counts(partition.entries), is_done
+        yield label, *file_counts(files), is_done
 
 
 def _table_options(ref: TableRef) -> Iterator[Sequence[object]]:

@@ -18,11 +18,11 @@ from penstock.dialect.run.sources import is_stream, safe_filter
 from penstock.dialect.run.views import base_uses
 from penstock.errors import InvalidSqlError
 from penstock.format.text.names import quoted
+from penstock.format.text.partitions import value_text
 from penstock.format.types.data_types import with_nullability
 from penstock.format.types.text import format_sql_type, format_string
 from penstock.format.watermark import EXPRESSION_KEY, ROWTIME_KEY, computed_columns
 from penstock.printable import mask_options, mask_value
-from penstock.table.inspect.system import value_text
 from penstock.table.read.scan import plan_scan
 from penstock.table.store import MetadataStore
 

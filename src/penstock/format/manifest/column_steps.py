@@ -120,6 +120,16 @@ def read_names(cursor: Cursor, schema: str) -> Array:
     return np.ascontiguousarray(texts).view(f"S{texts.shape[1]}")[:, 0]
 
 
+def read_details(cursor: Cursor, schema: str) -> Mapping[str, Array]:
+    """Return the columns of ``_DETAILS``, for a cursor at the statistics of entries; as ``read_names``."""
+    steps = steps_of(schema)
+    if steps is None:
+        raise AssertionError("the manifest was read by columns")
+    reading = EntryReading(cursor)
+    steps.read_details(reading)
+    return reading.columns
+
+
 def _are_plain_texts(records: Records, starts: Places, sizes: Array) -> Array:
     """Whether texts are short and of ASCII only."""
     fits = sizes <= MAX_TEXT_BYTES
@@ -177,6 +187,13 @@ def _read_statistics(reading: EntryReading) -> None:
     cursor.spans()
     cursor.spans()
     cursor.alike(_PAST_NULL_COUNTS)
+
+
+def _read_nullable(column: str) -> ReadColumn:
+    def read(reading: EntryReading) -> None:
+        reading.columns[column], reading.columns[f"has_{column}"] = reading.cursor.nullable_longs()
+
+    return read
 
 
 def _read_extra_files(reading: EntryReading) -> None:
@@ -249,6 +266,14 @@ _FILE_STEPS: Final[dict[str, ReadColumn]] = {
     "_EXTERNAL_PATH": _read_external_path,
     "_WRITE_COLS": _read_columns("write_cols"),
 }
+_DETAILS: Final[dict[str, ReadColumn]] = {
+    "_MIN_SEQUENCE_NUMBER": _read_long("min_sequence_number"),
+    "_MAX_SEQUENCE_NUMBER": _read_long("max_sequence_number"),
+    "_CREATION_TIME": _read_nullable("creation_millis"),
+    "_DELETE_ROW_COUNT": _read_nullable("delete_row_count"),
+    "_FILE_SOURCE": _read_nullable("file_source"),
+}
+"""Fields after the statistics that few readers need; of those that can be null, also whether they are not."""
 _FIRST_FIELDS: Final = ("_VERSION", "_KIND", "_PARTITION")  # by which entries are found
 _VARYING: Final = (
     "_PARTITION",
@@ -345,6 +370,12 @@ class EntrySteps:
             if name == "_FILE_NAME":
                 return
             read(reading)
+
+    def read_details(self, reading: EntryReading) -> None:
+        """Read the columns of ``_DETAILS``, from the statistics on."""
+        names = [field.name for field in self._fields]
+        for field in self._fields[names.index("_VALUE_STATS") :]:
+            (_DETAILS.get(field.name) or field.read)(reading)
 
     def _read_any(self, reading: EntryReading) -> None:
         for _, read in self._runs:

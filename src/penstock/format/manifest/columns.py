@@ -31,6 +31,7 @@ from penstock.format.manifest.column_steps import (
     MAX_TEXT_BYTES,
     EntryReading,
     hash_texts,
+    read_details,
     read_names,
     steps_of,
     text_rows,
@@ -85,6 +86,24 @@ class GroupStatistics(NamedTuple):
     rows: Array
     visited: Visited | None
     cursor: Callable[[], Cursor]
+
+
+class GroupDetails(NamedTuple):
+    """What entries that are uncompressed together have besides the columns.
+
+    Attributes:
+        rows: those that were asked for: numbers of the entries in the manifest.
+        names: of their files, as bytes.
+        columns: ``min_sequence_number``, ``max_sequence_number``, ``creation_millis``, ``delete_row_count`` and
+            ``file_source``; with ``has_`` before the name, whether it is not null. Columns that a manifest of another
+            release lacks are left out.
+        statistics: a cursor at their ``_VALUE_STATS``.
+    """
+
+    rows: Array
+    names: Array
+    columns: Mapping[str, Array]
+    statistics: Cursor
 
 
 class _Group(NamedTuple):
@@ -187,6 +206,15 @@ class ManifestColumns:
             visited = self.visited[number] if self.visited else None
             yield GroupStatistics(entries, part, visited, partial(encoded.statistics, group))
 
+    def details(self, rows: Array) -> Iterator[GroupDetails]:
+        """Yield what some entries have besides the columns; nothing if they are not in encoded form.
+
+        Args:
+            rows: ascending.
+        """
+        if self.encoded is not None:
+            yield from self.encoded.details(rows)
+
     def keep_visited(self, visited: Sequence[Visited]) -> None:
         """Keep what was read from the statistics of each group, unless it is large."""
         if self.keep is not None and self.encoded is not None and len(visited) == len(self.encoded.groups):
@@ -230,6 +258,15 @@ class EncodedEntries:
         for _, group, part in self.by_group(rows):
             cursor = Cursor(self._records(group, memory), _wide(group.starts_of(part)))
             yield read_names(cursor, self.schema)
+
+    def details(self, rows: Array) -> Iterator[GroupDetails]:
+        """Yield what some entries have besides the columns; ``rows`` are ascending."""
+        for _, group, part in self.by_group(rows):
+            records = self._records(group, BlockMemory(_GROUP_BYTES))
+            names = read_names(Cursor(records, _wide(group.starts_of(part))), self.schema)
+            stats_starts = _wide(group.stats_starts)[part]
+            columns = read_details(Cursor(records, stats_starts), self.schema)
+            yield GroupDetails(part + group.first_row, names, columns, Cursor(records, stats_starts))
 
     def by_group(self, rows: Array) -> Iterator[tuple[int, _Group, Array]]:
         """Yield each group with some of the entries, its number, and the numbers of the entries in it."""

@@ -55,7 +55,7 @@ Unpack: TypeAlias = Callable[[bytes, int, int], Any]
 WORD: Final = Struct("<q")
 SIZE_AND_OFFSET: Final = Struct("<II")
 
-_MAX_COMPACT_DECIMAL: Final = 18
+MAX_COMPACT_DECIMAL: Final = 18
 _MAX_COMPACT_TIMESTAMP: Final = 3
 _MAX_INLINE: Final = 7
 _NANOS_PER_MILLI: Final = 1_000_000
@@ -166,19 +166,19 @@ def _decimal_codec(precision: int, scale: int) -> SlotCodec:
 
     def pack(value: Decimal, offset: int) -> tuple[bytes, bytes]:
         number = unscaled(value)
-        if precision <= _MAX_COMPACT_DECIMAL:
+        if precision <= MAX_COMPACT_DECIMAL:
             return WORD.pack(number), b""
         magnitude = number if number >= 0 else ~number
         data = number.to_bytes(magnitude.bit_length() // 8 + 1, "big", signed=True)
         return SIZE_AND_OFFSET.pack(len(data), offset), data.ljust(16, b"\0")
 
     def unpack(data: bytes, start: int, slot: int) -> Decimal:
-        if precision <= _MAX_COMPACT_DECIMAL:
+        if precision <= MAX_COMPACT_DECIMAL:
             return scaled(WORD.unpack_from(data, slot)[0])
         size, offset = SIZE_AND_OFFSET.unpack_from(data, slot)
         return scaled(int.from_bytes(take(data, start + offset, size), "big", signed=True))
 
-    return SlotCodec(pack=pack, unpack=unpack, null_tail=16 if precision > _MAX_COMPACT_DECIMAL else 0)
+    return SlotCodec(pack=pack, unpack=unpack, null_tail=16 if precision > MAX_COMPACT_DECIMAL else 0)
 
 
 def _timestamp_codec(precision: int) -> SlotCodec:

@@ -25,6 +25,8 @@ def civil_date(epoch_day: int) -> tuple[int, int, int]:
 def format_date(epoch_day: int) -> str:
     """Format a DATE like SQL's cast to STRING; outside of years 0 to 9999 the year is as wrong as in Java."""
     year, month, day = civil_date(epoch_day)
+    if 0 <= year <= 9999:
+        return f"{year:04}-{month:02}-{day:02}"
     sign = -1 if year < 0 else 1
     digits = "".join(chr(ord("0") + sign * (abs(year) // power % 10)) for power in (1000, 100, 10, 1))
     return f"{digits}-{month:02}-{day:02}"

@@ -177,6 +177,18 @@ _FORMATTERS: Final[dict[TypeRoot, tuple[_Formatter | None, _Formatter]]] = {
 """Type to (formatter with ``partition.legacy-name`` true, formatter with it false)."""
 
 
+def value_text(field: DataField, value: object) -> str:
+    """Text of an internal value as SQL casts it; ``null`` for null."""
+    if value is None:
+        return "null"
+    if isinstance(value, bytes):
+        return f"0x{value.hex()}"
+    try:
+        return partition_text(field, value, legacy_name=False)
+    except UnsupportedFeatureError:
+        return str(value)
+
+
 def parse_partition(text: str) -> dict[str, PathText]:
     """Parse the text of a partition, ``dt=2026-01-01/hour=3`` or with a comma, into columns and values."""
     spec: dict[str, PathText] = {}

@@ -9,6 +9,7 @@ import datetime as dt
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Any, Final
 
+from penstock.format.text.partitions import value_text
 from penstock.format.types.data_types import AtomicType, TypeRoot
 from penstock.predicate.tree import (
     And,
@@ -22,7 +23,6 @@ from penstock.predicate.tree import (
     StartsWith,
 )
 from penstock.printable import bytes_text
-from penstock.table.inspect.system import value_text
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence

@@ -17,38 +17,35 @@ from __future__ import annotations
 
 from dataclasses import replace
 from functools import partial
-from itertools import islice
 from typing import TYPE_CHECKING, Final, TypeAlias
 
+import numpy as np
 import pyarrow as pa
 
 from penstock.clocks import to_wall_clock
 from penstock.errors import NotFoundError, UnsupportedFeatureError, warn_damaged, warn_left_out
-from penstock.format.layout import format_of
 from penstock.format.row.row import arity_of, decode_row
 from penstock.format.text.json import format_json
-from penstock.format.text.partitions import partition_text
+from penstock.format.text.partitions import value_text
 from penstock.format.types.text import encode_field
 from penstock.options import ReadOptions, check_reads
 from penstock.printable import mask_options
 from penstock.table.compact.debt import measure_debt
+from penstock.table.inspect.files import FILES, load_files
 from penstock.table.read.batches import read_arrow
 from penstock.table.read.branch import load_branches
-from penstock.table.read.files import LazyEntries
+from penstock.table.read.files import FileColumns, by_code
 from penstock.table.read.incremental import reads_changes
-from penstock.table.read.prune import decode_file_stats
+from penstock.table.read.live import load_live_files
 from penstock.table.read.query import plan_query
-from penstock.table.read.scan import plan_scan
 from penstock.table.read.travel import POSITION_KEYS, resolve_read
 from penstock.table.ref import FileLocator
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Mapping, Sequence
+    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
     from decimal import Decimal
 
-    from penstock.format.manifest.entry import ManifestEntry
     from penstock.format.snapshot import Snapshot
-    from penstock.format.types.data_types import DataField
     from penstock.table.ref import TableRef
     from penstock.table.store import MetadataStore
 
@@ -115,28 +112,6 @@ _SCHEMAS: Final = pa.schema(
     }
 )
 _OPTIONS: Final = pa.schema({"key": _TEXT, "value": _TEXT})
-_FILES: Final = pa.schema(
-    {
-        "partition": _TEXT,
-        "bucket": _INT,
-        "file_path": _TEXT,
-        "file_format": _TEXT,
-        "schema_id": _LONG,
-        "level": _INT,
-        "record_count": _LONG,
-        "file_size_in_bytes": _LONG,
-        "min_key": _TEXT,
-        "max_key": _TEXT,
-        "null_value_counts": _TEXT,
-        "min_value_stats": _TEXT,
-        "max_value_stats": _TEXT,
-        "min_sequence_number": _LONG,
-        "max_sequence_number": _LONG,
-        "creation_time": _WALL_CLOCK,
-        "deleteRowCount": _LONG,
-        "file_source": _TEXT,
-    }
-)
 _COUNTS: Final = {
     "record_count": _LONG,
     "file_size_in_bytes": _LONG,
@@ -288,54 +263,16 @@ def _options(ref: TableRef, _store: MetadataStore, _snapshot: Snapshot | None) -
 def _files(
     ref: TableRef, store: MetadataStore, snapshot: Snapshot | None, limit: int | None = None, *, labels: bool = False
 ) -> pa.Table:
-    locator = FileLocator.of(ref)
-    text = _partition_texts(ref, labels=labels)
-    entries = (
-        (part, entry)
-        for part in plan_scan(store, ref, snapshot, with_vectors=True).partitions
-        for entry in part.entries
-    )
-    rows = [
-        (
-            text(partition.data),
-            *_file_row(store, entry, locator.recorded_path(entry.partition, entry.bucket, entry.file)),
-        )
-        for partition, entry in islice(entries, limit)
-    ]
-    return _table(rows, _FILES)
-
-
-def _file_row(store: MetadataStore, entry: ManifestEntry, path: str) -> tuple[object, ...]:
-    file = entry.file
-    fields = store.load_schema(file.schema_id).fields
-    stats = dict(decode_file_stats(file, fields))  # each column decoded once
-    covered = [field for field in fields if field.name in stats]
-    return (
-        entry.bucket,
-        path,
-        format_of(file.file_name).value,
-        file.schema_id,
-        file.level,
-        file.row_count,
-        file.file_size,
-        "[]",
-        "[]",
-        _map_text({field.name: str(stats[field.name].null_count) for field in covered}),
-        _map_text({field.name: value_text(field, stats[field.name].min) for field in covered}),
-        _map_text({field.name: value_text(field, stats[field.name].max) for field in covered}),
-        file.min_sequence_number,
-        file.max_sequence_number,
-        file.creation_millis,
-        file.delete_row_count,
-        None if file.file_source is None else file.file_source.name,
-    )
+    if snapshot is None:
+        return FILES.empty_table()
+    return load_files(ref, store, snapshot, limit, _partition_texts(ref, labels=labels))
 
 
 def _partitions(ref: TableRef, store: MetadataStore, snapshot: Snapshot | None) -> pa.Table:
     locator = FileLocator.of(ref)
     rows = [
-        (locator.partition_label(partition.data), *file_counts(partition.entries))
-        for partition in plan_scan(store, ref, snapshot, with_vectors=True).partitions
+        (locator.partition_label(partition), *file_counts(files))
+        for partition, files in live_partitions(store, snapshot)
     ]
     return _table(rows, _PARTITIONS)
 
@@ -343,27 +280,31 @@ def _partitions(ref: TableRef, store: MetadataStore, snapshot: Snapshot | None) 
 def _buckets(ref: TableRef, store: MetadataStore, snapshot: Snapshot | None, *, labels: bool = False) -> pa.Table:
     text = _partition_texts(ref, labels=labels)
     rows = []
-    for partition in plan_scan(store, ref, snapshot, with_vectors=True).partitions:
-        by_bucket: dict[int, list[ManifestEntry]] = {}
-        for entry in partition.entries:
-            by_bucket.setdefault(entry.bucket, []).append(entry)
-        rows += [(text(partition.data), bucket, *file_counts(by_bucket[bucket])) for bucket in sorted(by_bucket)]
+    for partition, files in live_partitions(store, snapshot):
+        buckets, numbers = np.unique(files.column("bucket"), return_inverse=True)
+        rows += [
+            (text(partition), int(buckets[number]), *file_counts(part))
+            for number, part in by_code(files, numbers, are_all_used=False)
+        ]
     return _table(rows, _BUCKETS)
 
 
-def file_counts(entries: Sequence[ManifestEntry]) -> tuple[int, int, int, int | None]:
-    """Return rows, bytes and files of the entries, and the latest creation time of a file; None if none has one."""
-    if isinstance(entries, LazyEntries):
-        latest = int(entries.files.column("created_millis").max())
-        if latest > 0:  # 0 in files without a creation time
-            return entries.files.total("row_count"), entries.files.total("file_size"), len(entries), latest
-    created = [entry.file.creation_millis for entry in entries if entry.file.creation_millis is not None]
-    return (
-        sum(entry.file.row_count for entry in entries),
-        sum(entry.file.file_size for entry in entries),
-        len(entries),
-        max(created, default=None),
-    )
+def live_partitions(store: MetadataStore, snapshot: Snapshot | None) -> Iterator[tuple[bytes, FileColumns]]:
+    """Yield the serialized partitions of a snapshot, in order of first occurrence, and their live files."""
+    if snapshot is not None:
+        files = load_live_files(store, snapshot)
+        data, codes = files.partitions()
+        for code, part in by_code(files, codes, are_all_used=False):
+            yield data[code], part
+
+
+def file_counts(files: FileColumns) -> tuple[int, int, int, int | None]:
+    """Return rows, bytes and number of files, and the latest creation time of one; None if none has one."""
+    latest: int | None = int(files.column("created_millis").max(initial=0))
+    if not latest:  # 0 in files without a creation time
+        created = (entry.file.creation_millis for entry in files)
+        latest = max((each for each in created if each is not None), default=None)
+    return files.total("row_count"), files.total("file_size"), len(files), latest
 
 
 def _manifests(ref: TableRef, store: MetadataStore, snapshot: Snapshot | None, *, labels: bool = False) -> pa.Table:
@@ -445,18 +386,6 @@ SYSTEM_TABLES: Final[Mapping[str, SystemTable]] = {
 }
 
 
-def value_text(field: DataField, value: object) -> str:
-    """Text of an internal value as SQL casts it; ``null`` for null."""
-    if value is None:
-        return "null"
-    if isinstance(value, bytes):
-        return f"0x{value.hex()}"
-    try:
-        return partition_text(field, value, legacy_name=False)
-    except UnsupportedFeatureError:
-        return str(value)
-
-
 def duration_text(seconds: Decimal) -> str:
     """ISO 8601 text of a duration as Java prints it: ``PT36H``, ``PT1H0.5S``."""
     whole = int(seconds)
@@ -480,10 +409,6 @@ def _partition_texts(ref: TableRef, *, labels: bool) -> Callable[[bytes], str | 
         return "{" + ", ".join(value_text(field, value) for field, value in zip(fields, values, strict=True)) + "}"
 
     return text
-
-
-def _map_text(items: Mapping[str, str]) -> str:
-    return "{" + ", ".join(f"{name}={text}" for name, text in items.items()) + "}"
 
 
 def _table(rows: Iterable[Sequence[object]], schema: pa.Schema) -> pa.Table:

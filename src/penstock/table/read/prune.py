@@ -109,7 +109,7 @@ class ColumnStatsReader:
 
     def _find_places(self, layout: StatsLayout) -> StatsPlaces:
         file_fields = self._load_schema(layout.schema_id).fields
-        held = _held(file_fields, layout.write_cols)
+        held = held_fields(file_fields, layout.write_cols)
         by_name = {field.name: field for field in held}
         by_id = {field.id: field for field in held}
         covered = tuple(by_name) if layout.value_stats_cols is None else layout.value_stats_cols
@@ -133,7 +133,7 @@ class ColumnStatsReader:
         )
 
 
-def _held(file_fields: Sequence[DataField], write_cols: Sequence[str] | None) -> Sequence[DataField]:
+def held_fields(file_fields: Sequence[DataField], write_cols: Sequence[str] | None) -> Sequence[DataField]:
     """Return the columns of a file.
 
     Args:
@@ -148,7 +148,7 @@ def _held(file_fields: Sequence[DataField], write_cols: Sequence[str] | None) ->
 def decode_file_stats(file: DataFileMeta, file_fields: Sequence[DataField]) -> Mapping[str, ColumnStats]:
     """Decode the statistics of an entry, by column name of the file's schema; empty if they are invalid."""
     try:
-        return decode_stats(file.value_stats, file.value_stats_cols, _held(file_fields, file.write_cols))
+        return decode_stats(file.value_stats, file.value_stats_cols, held_fields(file_fields, file.write_cols))
     except FormatError:
         return {}  # statistics are only used to skip files: a file without valid ones is read
 

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 import numpy as np
 
 from penstock.errors import TableStoreError
-from penstock.format.row.row import ARITY_BYTES, null_area_bytes
+from penstock.format.row.row import ARITY_BYTES, MAX_COMPACT_DECIMAL, null_area_bytes
 from penstock.format.types.data_types import AtomicType, TypeRoot
 from penstock.predicate.tree import (
     FALSE,
@@ -38,6 +38,7 @@ if TYPE_CHECKING:
 
     from penstock.format.avro.columns import Array, Cursor, Places
     from penstock.format.manifest.columns import ManifestColumns
+    from penstock.format.types.data_types import DataType
     from penstock.table.read.prune import StatsPlaces, StatsPruner
 
 _WORD_BYTES: Final = 8
@@ -222,6 +223,7 @@ class _Bounds:
     Attributes:
         low: minimum, where ``has_low``.
         nulls: number of nulls, where ``has_nulls``.
+        root: of the type in the files; None for a nested one.
     """
 
     low: Array
@@ -230,7 +232,7 @@ class _Bounds:
     has_high: Array
     nulls: Array
     has_nulls: Array
-    data_type: AtomicType
+    root: TypeRoot | None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -256,16 +258,13 @@ def _read_statistics(cursor: Cursor, places: StatsPlaces) -> _Statistics:
     size = len(cursor.positions)
     if not places.columns:
         return _Statistics(columns={}, is_good=np.ones(size, bool))
-    types = [each for each in places.types if isinstance(each, AtomicType) and _is_supported(each)]
-    if len(types) < len(places.types):
-        return _Statistics(columns={}, is_good=np.zeros(size, bool))
-    low, high = (_Rows(cursor, places.arity) for _ in range(2))
-    nulls = _read_nulls(cursor, places)
+    low, high = (StatsRows(cursor, places.arity) for _ in range(2))
+    nulls = read_null_counts(cursor, places.arity, max(place for _, place, _ in places.columns))
     columns = {}
-    for (name, place, is_trusted), data_type in zip(places.columns, types, strict=True):
+    for (name, place, is_trusted), data_type in zip(places.columns, places.types, strict=True):
         low_values, has_low = low.values(place, data_type)
         high_values, has_high = high.values(place, data_type)
-        if data_type.root in (TypeRoot.FLOAT, TypeRoot.DOUBLE):
+        if low_values.dtype == np.float64:
             # As in the reference: a maximum may leave out NaN, which is the greatest number.
             has_low, has_high = has_low & ~np.isnan(low_values), has_high & False
         columns[name] = _Bounds(
@@ -275,42 +274,37 @@ def _read_statistics(cursor: Cursor, places: StatsPlaces) -> _Statistics:
             has_high=_distinct(has_high & is_trusted),
             nulls=_distinct(nulls[place][0]),
             has_nulls=_distinct(nulls[place][1]),
-            data_type=data_type,
+            root=data_type.root if isinstance(data_type, AtomicType) else None,
         )
     return _Statistics(columns=columns, is_good=_distinct(cursor.is_good & low.is_good & high.is_good))
 
 
-def _is_supported(data_type: AtomicType) -> bool:
-    root = data_type.root
-    return root in _INTEGERS or root in _TIMESTAMPS or root in (TypeRoot.FLOAT, TypeRoot.DOUBLE, TypeRoot.VARCHAR)
+def read_null_counts(cursor: Cursor, arity: int, last: int) -> Sequence[tuple[Array, Array]]:
+    """Read the null counts of columns up to the last one: the counts, and where they are known.
 
-
-def _read_nulls(cursor: Cursor, places: StatsPlaces) -> dict[int, tuple[Array, Array]]:
-    """Read the null counts of some columns: the counts, and where they are known."""
+    Args:
+        cursor: after the rows of minima and maxima; entries with other than ``arity`` counts are not good.
+    """
     records, size = cursor.records, len(cursor.positions)
     if cursor.is_even:
-        return _read_counts(cursor, places)
+        return _read_counts(cursor, arity, last)
     first = cursor.first()
-    wanted = _read_counts(first, places)
+    wanted = _read_counts(first, arity, last)
     width = int(first.positions[0] - cursor.positions[0])
     if first.is_good[0] and 0 < width <= _MAX_TEXT_BYTES:
         rows = records.rows(cursor.positions, width)
         if (rows == rows[0]).all():
-            return {place: (np.repeat(each, size), np.repeat(known, size)) for place, (each, known) in wanted.items()}
-    return _read_counts(cursor, places)
+            return [(np.repeat(each, size), np.repeat(known, size)) for each, known in wanted]
+    return _read_counts(cursor, arity, last)
 
 
-def _read_counts(cursor: Cursor, places: StatsPlaces) -> dict[int, tuple[Array, Array]]:
+def _read_counts(cursor: Cursor, arity: int, last: int) -> Sequence[tuple[Array, Array]]:
     cursor.is_good &= cursor.present()
-    cursor.is_good &= cursor.sizes() == places.arity
-    counts = {}
-    last = max(place for _, place, _ in places.columns)
-    for place in range(last + 1):
-        counts[place] = cursor.nullable_longs()
-    return counts
+    cursor.is_good &= cursor.sizes() == arity
+    return [cursor.nullable_longs() for _ in range(last + 1)]
 
 
-class _Rows:
+class StatsRows:
     """The serialized rows of minima, or of maxima, of many files.
 
     Attributes:
@@ -329,8 +323,12 @@ class _Rows:
         written = self._records.words_at(self._only(self._starts + -ARITY_BYTES, ARITY_BYTES)) & _LOW_HALF
         self.is_good = is_whole & (written == np.uint64(int.from_bytes(arity.to_bytes(4, "big"), "little")))
 
-    def values(self, place: int, data_type: AtomicType) -> tuple[Array, Array]:
-        """Return the values of a column, and where they are not null."""
+    def values(self, place: int, data_type: DataType) -> tuple[Array, Array]:
+        """Return the values of a column, and where they are not null.
+
+        Each array has one value where all files have the same. Decimals are unscaled; those of more than 8 bytes,
+        binaries and nested values are not read, and are not good.
+        """
         bit = place + 8
         nulls = self._records.bytes_at(self._only(self._starts + bit // 8, 1))
         present = (nulls & np.uint8(1 << bit % 8)) == 0
@@ -341,15 +339,26 @@ class _Rows:
         else:
             slots = np.where(has_value, slots[:], 0)
             words = self._records.words[slots]
-        if data_type.root is TypeRoot.DOUBLE:
-            return words.view(np.float64), present
-        if data_type.root is TypeRoot.FLOAT:
-            return (words & _LOW_HALF).astype(np.uint32).view(np.float32).astype(np.float64), present
-        if data_type.root in _TIMESTAMPS:
-            return self._timestamps(words, present, 6 if data_type.precision is None else data_type.precision), present
-        if data_type.root is TypeRoot.VARCHAR:
-            return self._texts(slots, words, present), present
-        return words.astype(_INTEGERS[data_type.root]).astype(np.int64, copy=False), present
+        values: Array
+        match data_type:
+            case AtomicType(root=TypeRoot.DOUBLE):
+                values = words.view(np.float64)
+            case AtomicType(root=TypeRoot.FLOAT):
+                values = (words & _LOW_HALF).astype(np.uint32).view(np.float32).astype(np.float64)
+            case AtomicType(root=TypeRoot.TIMESTAMP | TypeRoot.TIMESTAMP_LTZ, precision=precision):
+                values = self._timestamps(words, present, 6 if precision is None else precision)
+            case AtomicType(root=TypeRoot.VARCHAR | TypeRoot.CHAR):
+                values = self._texts(slots, words, present)
+            case AtomicType(root=TypeRoot.BOOLEAN):
+                values = words.view(np.uint8)[::_WORD_BYTES] != 0
+            case AtomicType(root=TypeRoot.DECIMAL, precision=precision) if (precision or 10) <= MAX_COMPACT_DECIMAL:
+                values = words.view(np.int64)
+            case AtomicType(root=root) if root in _INTEGERS:
+                values = words.astype(_INTEGERS[root]).astype(np.int64, copy=False)
+            case _:
+                self.is_good = self.is_good & ~present
+                values = np.zeros(len(words), np.int64)
+        return values, present
 
     def _only(self, places: Places, size: int) -> Places:
         return self._records.distinct(places, size)
@@ -443,28 +452,30 @@ def _values(node: Compare | In | StartsWith, bounds: _Bounds) -> Array | None:
     """Return whether a value between the bounds may satisfy a leaf; None if that is left to the reference."""
     match node:
         case Compare(operator=Operator.EQ | Operator.NE as operator, value=value):
-            literals = _literals([value], bounds.data_type)
+            literals = _literals([value], bounds.root)
             return None if literals is None else _member(literals, bounds, negated=operator is Operator.NE)
         case Compare(operator=operator, value=value):
-            literals = _literals([value], bounds.data_type)
+            literals = _literals([value], bounds.root)
             return None if literals is None else _ordered(operator, literals[0], bounds)
         case In(values=values, negated=negated):
             if negated and None in values:
                 return np.zeros(len(bounds.low), bool)
-            literals = _literals([value for value in values if value is not None], bounds.data_type)
+            literals = _literals([value for value in values if value is not None], bounds.root)
             return None if literals is None else _member(literals, bounds, negated=negated)
         case StartsWith(prefix=prefix, negated=negated):
             return _starts_with(str(prefix), bounds, negated=negated)
 
 
-def _literals(values: Sequence[object], data_type: AtomicType) -> Array | None:
+def _literals(values: Sequence[object], root: TypeRoot | None) -> Array | None:
     """Return the values of a filter, ascending; None if numpy may compare them in another way than the reference."""
-    if data_type.root is TypeRoot.VARCHAR:
+    if root is TypeRoot.VARCHAR:
         texts = [value.encode() for value in values if isinstance(value, str) and "\0" not in value]
         return np.sort(np.array(texts, bytes)) if len(texts) == len(values) else None
-    if data_type.root in (TypeRoot.FLOAT, TypeRoot.DOUBLE):
+    if root in (TypeRoot.FLOAT, TypeRoot.DOUBLE):
         floats = [value for value in values if isinstance(value, float) and not math.isnan(value)]
         return np.sort(np.array(floats, np.float64)) if len(floats) == len(values) else None
+    if root not in _INTEGERS and root not in _TIMESTAMPS:
+        return None
     numbers = [value for value in values if type(value) is int and value in _INT64]
     return np.sort(np.array(numbers, np.int64)) if len(numbers) == len(values) else None
 
@@ -501,7 +512,7 @@ def _ordered(operator: Operator, value: object, bounds: _Bounds) -> Array:
 
 def _starts_with(prefix: str, bounds: _Bounds, *, negated: bool) -> Array | None:
     data = prefix.encode()
-    if b"\0" in data or bounds.data_type.root is not TypeRoot.VARCHAR:
+    if b"\0" in data or bounds.root is not TypeRoot.VARCHAR:
         return None
     low_has = bounds.has_low & np.char.startswith(bounds.low, data)
     if negated:

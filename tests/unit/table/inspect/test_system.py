@@ -17,8 +17,9 @@ from penstock.format.manifest.entry import FileKind
 from penstock.format.manifest.stats import ColumnStats
 from penstock.format.snapshot import CommitKind
 from penstock.format.tag import Tag, encode_tag
+from penstock.format.text.partitions import value_text
 from penstock.format.types.data_types import BYTES, DATE, STRING, DataField
-from penstock.table.inspect.system import SYSTEM_TABLES, duration_text, load_system_table, value_text
+from penstock.table.inspect.system import SYSTEM_TABLES, duration_text, load_system_table
 
 # As the reference names them, in its order.
 COLUMNS = {
