@@ -10,6 +10,7 @@ import pyarrow.parquet as pq
 import pytest
 from pyspark.errors import AnalysisException
 from pyspark.errors.exceptions.base import PySparkException
+from pyspark.sql import functions as F  # noqa: N812 - the usual name
 from tests.spark.needs import needs
 
 import penstock
@@ -207,6 +208,38 @@ def test_explain_and_the_log_say_who_writes_the_rows(
         spark.conf.unset("spark.sql.sources.partitionOverwriteMode")
         line = f"table d.w_{table}: rows are written by Python workers, not by Spark's own writer: {reason}"
         assert [each.message for each in caplog.records if f"d.w_{table}:" in each.message] == [line][: bool(reason)]
+
+
+def test_explain_and_the_log_say_that_a_query_or_its_configuration_keeps_spark_from_writing(
+    spark: SparkSession, catalog: Catalog, caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level("INFO", "penstock.spark.write")
+
+    def explained_and_logged(table: str, rows: str) -> tuple[str, list[str]]:
+        catalog.create_table(f"d.{table}", "n BIGINT")
+        caplog.clear()
+        ((plan,),) = spark.sql(f"EXPLAIN INSERT INTO penstock.d.{table} SELECT n FROM {rows}").collect()
+        spark.sql(f"INSERT INTO penstock.d.{table} SELECT n FROM {rows}")
+        return plan, [each.message for each in caplog.records]
+
+    spark.range(2).toDF("n").createOrReplaceTempView("plain")
+    spark.range(2).toDF("n").observe("counted", F.count("n")).createOrReplaceTempView("observed")
+    before = "rows are written by Python workers, not by Spark's own writer"
+    unless = "by Spark's own writer unless the query observes metrics"
+    plan, lines = explained_and_logged("k_plain", "plain")
+    assert f"d.k_plain {unless}" in plan
+    assert lines == []
+    plan, lines = explained_and_logged("k_observed", "observed")
+    assert f"d.k_observed {unless}" in plan
+    assert lines == [f"table d.k_observed: {before}: the query observes metrics"]
+    spark.conf.set("parquet.bloom.filter.enabled", "true")
+    try:
+        plan, lines = explained_and_logged("k_keys", "plain")
+    finally:
+        spark.conf.unset("parquet.bloom.filter.enabled")
+    reason = "the Hadoop configuration sets parquet.bloom.filter.enabled: unset it for faster writes"
+    assert f"d.k_keys by Python workers, because {reason}" in plan
+    assert lines == [f"table d.k_keys: {before}: {reason}"]
 
 
 @pytest.mark.parametrize(

@@ -32,6 +32,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from penstock.spark.connector.gateway import Bridge, JavaObject
+    from penstock.spark.write.native_sink import Reason
     from penstock.table.message import CommitMessage
     from penstock.table.ref import TableRef
 
@@ -48,11 +49,11 @@ def names_any_directory(bridge: Bridge) -> bool:
     )
 
 
-def order_of_files(ref: TableRef, columns: StructType) -> tuple[int, ...] | None:
+def order_of_files(ref: TableRef, columns: StructType, *more: Reason) -> tuple[int, ...] | None:
     """Return the places of a table's columns among those of new rows; None if Python workers have to write the rows."""
     if not PYTHON_WRITES.is_here:
         return None  # they refuse to
-    return native_order(columns, ref)
+    return native_order(columns, ref, *more)
 
 
 class WriterFactories:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 from dataclasses import replace
+from functools import partial
 from typing import TYPE_CHECKING, ClassVar, Final, TypeAlias
 
 from pyspark.sql import DataFrame, SparkSession
@@ -25,7 +26,7 @@ from penstock.spark.connector.gateway import schema_of
 from penstock.spark.connector.proxy import Proxy, from_spark
 from penstock.spark.connector.pushdown import take_filters
 from penstock.spark.connector.stream.table_write import StreamTableWrite, interrupted_by_stop
-from penstock.spark.write.native_sink import writer_text
+from penstock.spark.write.native_sink import why_configured, writer_text
 from penstock.spark.write.sink import write_dataframe
 from penstock.table.compact.write import TableWrite
 from penstock.table.partition_scope import MatchingPartitions, OverwriteScope, WholeTable, WrittenPartitions
@@ -169,9 +170,11 @@ class TableWriteBuilder(Proxy):
         if self._is_dynamic and self._scope is not None:
             check_batch(self._own, self._ref.name, Side.SINK)
             return DynamicOverwrite(self._bridge, self._spark, self._ref, self._columns, self._scope)
-        return CatalogWrite(
-            self._bridge, self._ref, writer_text(self._columns, self._ref), self._for_batch, self._for_stream
-        )
+        return CatalogWrite(self._bridge, self._ref, self._writer_text, self._for_batch, self._for_stream)
+
+    def _writer_text(self) -> str:
+        text = writer_text(self._columns, self._ref, partial(why_configured, self._bridge.session()))
+        return text if text.startswith("by Python") else f"{text} unless the query observes metrics"
 
     def _for_batch(self) -> RowTarget:
         check_batch(self._own, self._ref.name, Side.SINK)
@@ -200,11 +203,11 @@ class CatalogWrite(Proxy):
         self,
         bridge: Bridge,
         ref: TableRef,
-        writer: str,
+        writer: Callable[[], str],
         for_batch: Callable[[], RowTarget],
         for_stream: Callable[[], StreamTableWrite],
     ) -> None:
-        super().__init__(bridge, f"{ref.name} {writer} {id(self)}")
+        super().__init__(bridge, lambda: f"{ref.name} {writer()} {id(self)}")
         self._ref = ref
         self._for_batch = for_batch
         self._for_stream = for_stream

@@ -10,8 +10,8 @@ import logging
 import re
 from contextlib import suppress
 from dataclasses import dataclass
-from functools import lru_cache
-from typing import TYPE_CHECKING, Any, Final, Self
+from functools import lru_cache, partial
+from typing import TYPE_CHECKING, Any, Final, Self, TypeAlias
 
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F  # noqa: N812 - the usual name
@@ -47,13 +47,16 @@ from penstock.table.write.file_index import plan_indexes
 from penstock.table.write.imports import import_parquet_files
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence
+    from collections.abc import Callable, Iterable, Mapping, Sequence
 
     from penstock.datafile.data_format import WrittenFile
     from penstock.format.types.data_types import DataField
     from penstock.io.file_io import FileIO
     from penstock.table.message import CommitMessage
     from penstock.table.ref import TableRef
+
+Reason: TypeAlias = "Callable[[], str | None]"
+"""Returns why Spark must not write the rows of a query; None if this is no reason."""
 
 _LOG: Final = logging.getLogger(__name__)
 # Spark's names of the codecs that both writers encode in the same way.
@@ -78,6 +81,7 @@ _WRITES_WITHOUT: Final = 10
 _MAX_FILES_BEFORE: Final = 1_000
 # In a file, rows take about half of Spark's default sizes. If rows differ from that, so does the file size.
 _FILE_BYTES_PER_DEFAULT_BYTE: Final = 0.5
+_CONFIGURED: Final = "the Hadoop configuration sets"
 _PART: Final = re.compile(r"part-(\d+)-.*[-.]c(\d+)\..*parquet")
 
 
@@ -170,23 +174,13 @@ def write_natively(
         One message with the files in the order of tasks, or no message if there are no rows. None if Spark would not
         write exactly what the table needs; no files are left then.
     """
-    order = native_order(df.schema, ref)
-    if order is None or observes_rows(str(analyzed_plan(df).toString())):
-        return None
-    moved = in_clone(df, WRITE_SETTINGS)
-    unknown = unknown_parquet_keys(_session_of(moved))
-    if unknown:
-        _LOG.warning(
-            "table %s: written by Python workers, not by Spark's own writer, since the Hadoop configuration sets %s; "
-            "unset it for faster writes",
-            ref.name,
-            ", ".join(unknown),
-        )
+    order = native_order(df.schema, ref, partial(why_configured, _session_of(df)), partial(_why_observed, df))
+    if order is None:
         return None
     staging = staging_directory(ref, job_id)
     dictionaries = Dictionaries.after_last_commit(ref) if query is None else query.dictionaries
     try:
-        rows = _columns_with_ids(moved, ref, order)
+        rows = _columns_with_ids(in_clone(df, WRITE_SETTINGS), ref, order)
         row_count = _write_files(rows, ref, staging, file_rows, dictionaries.options())
         if row_count is None:
             return None
@@ -201,9 +195,19 @@ def write_natively(
         delete_staging(ref, job_id)
 
 
-def native_order(rows: spark_types.StructType, ref: TableRef) -> tuple[int, ...] | None:
+def why_configured(session: Any) -> str | None:  # noqa: ANN401 - an object of the JVM
+    """Return the reason that a session's Hadoop configuration has against Spark's writer; None without any."""
+    keys = unknown_parquet_keys(session)
+    return f"{_CONFIGURED} {', '.join(keys)}: unset it for faster writes" if keys else None
+
+
+def _why_observed(df: DataFrame) -> str | None:
+    return "the query observes metrics" if observes_rows(str(analyzed_plan(df).toString())) else None
+
+
+def native_order(rows: spark_types.StructType, ref: TableRef, *more: Reason) -> tuple[int, ...] | None:
     """Return the position of each table column among those of rows; None if Python workers write the rows."""
-    reason = why_python(rows, ref)
+    reason = why_python(rows, ref, *more)
     if reason is not None:
         _log_once(ref.name, reason)
         return None
@@ -212,19 +216,23 @@ def native_order(rows: spark_types.StructType, ref: TableRef) -> tuple[int, ...]
 
 @lru_cache(maxsize=1_000)
 def _log_once(table: str, reason: str) -> None:
-    _LOG.info("table %s: rows are written by Python workers, not by Spark's own writer: %s", table, reason)
+    level = logging.WARNING if reason.startswith(_CONFIGURED) else logging.INFO
+    _LOG.log(level, "table %s: rows are written by Python workers, not by Spark's own writer: %s", table, reason)
 
 
-def writer_text(rows: spark_types.StructType, ref: TableRef) -> str:
+def writer_text(rows: spark_types.StructType, ref: TableRef, *more: Reason) -> str:
     """Return text that says who writes rows, for ``explain``."""
-    reason = why_python(rows, ref)
+    reason = why_python(rows, ref, *more)
     return "by Spark's own writer" if reason is None else f"by Python workers, because {reason}"
 
 
-def why_python(rows: spark_types.StructType, ref: TableRef) -> str | None:
+def why_python(rows: spark_types.StructType, ref: TableRef, *more: Reason) -> str | None:
     """Return why Spark must not write the rows; None if it writes them.
 
     Files of several partitions take Python workers half of the time (design/0007).
+
+    Args:
+        more: asked if neither the table nor the types of the rows are a reason.
     """
     reason = "it has partitions" if ref.schema.partition_keys else _why_not_native(ref)
     if reason is not None:
@@ -237,7 +245,7 @@ def why_python(rows: spark_types.StructType, ref: TableRef) -> str | None:
             return f"Spark would store column '{field.name}' otherwise"
         if not _fits(rows[field.name].dataType, to_spark_type(field.type)):
             return f"column '{field.name}' of the rows has another type"
-    return None
+    return next(filter(None, (each() for each in more)), None)
 
 
 def _why_not_native(ref: TableRef) -> str | None:

@@ -326,7 +326,7 @@ class TaskPlanner:
             return {bucket: bucket % count for bucket in sizes}
         if cores is None:
             return {bucket: bucket for bucket in sizes}
-        return share_buckets(sizes, cores * max(1, sizes.total() // (cores * self._target_bytes)))
+        return _share_buckets(sizes, cores * max(1, sizes.total() // (cores * self._target_bytes)))
 
     def _runs(self, deliveries: Sequence[Delivery]) -> list[list[Delivery]]:
         packs = pack_files(
@@ -359,7 +359,7 @@ class TaskPlanner:
         return verdict
 
 
-def share_buckets(sizes: Mapping[int, int], count: int) -> dict[int, int]:
+def _share_buckets(sizes: Mapping[int, int], count: int) -> dict[int, int]:
     """Divide buckets among tasks of about equal bytes, the largest first; each has its own if there are enough.
 
     A task has its costs, and partial results of its own in an aggregation.

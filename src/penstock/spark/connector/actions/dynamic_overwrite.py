@@ -11,6 +11,7 @@ Source:
 from __future__ import annotations
 
 import pickle
+from functools import partial
 from typing import TYPE_CHECKING, ClassVar, Final
 
 from pyspark.sql.types import StructField, StructType
@@ -19,10 +20,9 @@ from penstock.spark.compact.job import merge_on_executors
 from penstock.spark.connector.proxy import Proxy, from_spark
 from penstock.spark.connector.python_workers import OUTCOME, made_factory, outcomes_of, writer_source
 from penstock.spark.connector.staged_files import StagedBatchWrite, StagedFiles, WriterFactories, order_of_files
-from penstock.spark.native_settings import unknown_parquet_keys
 from penstock.spark.python_worker import ensure_python_worker
 from penstock.spark.shared_storage import mark_storage
-from penstock.spark.write.native_sink import writer_text
+from penstock.spark.write.native_sink import why_configured, writer_text
 from penstock.spark.write.sink import collect_messages
 from penstock.spark.write.task import WriteTask, delete_failed_job
 from penstock.table.compact.write import TableWrite
@@ -54,7 +54,9 @@ class DynamicOverwrite(Proxy):
         names = (field.name for field in ref.schema.fields)
         fields = [StructField(name, each.dataType) for name, each in zip(names, columns, strict=True)]
         self._columns = StructType(fields)
-        super().__init__(bridge, f"{ref.name} {writer_text(self._columns, ref)} replaces {scope} {id(self)}")
+        self._reason = partial(why_configured, bridge.session())
+        writer = writer_text(self._columns, ref, self._reason)
+        super().__init__(bridge, f"{ref.name} {writer} replaces {scope} {id(self)}")
         self._spark = spark
         self._ref = ref
         self._scope = scope
@@ -66,8 +68,7 @@ class DynamicOverwrite(Proxy):
     @from_spark
     def toBatch(self) -> JavaObject:
         """Return the write."""
-        order = order_of_files(self._ref, self._columns)
-        if order is None or unknown_parquet_keys(self._bridge.session()):
+        if order_of_files(self._ref, self._columns, self._reason) is None:
             return DynamicBatchWrite(self._bridge, self._spark, self._ref, self._columns, self._scope)
         factories = WriterFactories(self._bridge, self._bridge.session())
         files = StagedFiles(factories, self._ref, self._columns, job_id=new_job_id(), takes=True)

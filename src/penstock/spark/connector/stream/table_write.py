@@ -30,13 +30,12 @@ from penstock.spark.connector.proxy import Proxy, from_spark
 from penstock.spark.connector.python_workers import OUTCOME, made_factory, outcomes_of, writer_source
 from penstock.spark.connector.staged_files import StagedFiles, WriterFactories, order_of_files
 from penstock.spark.failures import SparkFailureError
-from penstock.spark.native_settings import unknown_parquet_keys
 from penstock.spark.python_worker import ensure_python_worker
 from penstock.spark.shared_storage import mark_storage
 from penstock.spark.stream.checkpoint import Checkpoint
 from penstock.spark.stream.micro_batches import StreamWrite
 from penstock.spark.stream.sink import check_output_mode, join_in_background, open_batches
-from penstock.spark.write.native_sink import writer_text
+from penstock.spark.write.native_sink import why_configured, writer_text
 from penstock.spark.write.sink import collect_messages, short_batches
 from penstock.spark.write.task import TaskOutcome, WriteTask, delete_failed_job
 
@@ -140,9 +139,9 @@ class OpenQuery:
         return str(self.running.id().toString())
 
     @cached_property
-    def unknown_keys(self) -> tuple[str, ...]:
-        """Keys that none of its micro-batches may be written with: the writers have the configuration of the first."""
-        return unknown_parquet_keys(self.session)
+    def why_configured(self) -> str | None:
+        """The reason against Spark's writer for all micro-batches: the writers have the configuration of the first."""
+        return why_configured(self.session)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -199,9 +198,9 @@ class StreamTableWrite(Proxy):
         self._batches = batches = query.batches
         self._ref = ref
         self._columns = columns
-        needs_python = batches.wall_clocks or query.unknown_keys
-        self._order = None if needs_python else order_of_files(ref, columns)
-        writer = "by Python workers" if needs_python else writer_text(columns, ref)
+        self._reason = lambda: "its event times are wall clocks" if batches.wall_clocks else query.why_configured
+        self._order = order_of_files(ref, columns, self._reason)
+        writer = writer_text(columns, ref, self._reason)
         super().__init__(bridge, f"{ref.name} {writer} {id(self)}")
         self._begun: BegunBatch | None = None
         self._staged: StagedFiles | None = None
@@ -222,7 +221,7 @@ class StreamTableWrite(Proxy):
         """
         batch = self._begin()
         with self._given_up_on_error():
-            order = order_of_files(batch.ref, self._columns)
+            order = order_of_files(batch.ref, self._columns, self._reason)
             is_as_planned = order == self._order
             # Spark has planned the rows in this order, also for Python workers.
             self._columns = StructType([self._columns.fields[place] for place in self._order or ()])
