@@ -66,7 +66,6 @@ FILES: Final = pa.schema(
 )
 _MAX_TEXT_BYTES: Final = 1 << 31
 _COLUMN_BYTES: Final = 256  # of a name and a bound that is shown for it; mostly a tenth of that
-_SOURCES: Final = pa.array([source.name for source in FileSource])
 
 
 def load_files(
@@ -111,7 +110,7 @@ class _FileRows:
         places = np.concatenate(ranks)
         if (places[1:] > places[:-1]).all():
             return pa.Table.from_batches(batches)
-        indices = np.argsort(places)
+        indices = _integers(np.argsort(places))
         # One after another, as these texts take more memory than all else.
         columns = pa.Table.from_batches(batches).columns
         del batches
@@ -131,7 +130,7 @@ class _FileRows:
                 statistics = self._statistics(part.layouts[code], group.statistics.some(chosen))
                 is_sure = statistics.is_good & ~part.is_external[numbers]
                 batch = self._batch(part, group, chosen, statistics)
-                yield numbers[is_sure], batch if is_sure.all() else batch.filter(pa.array(is_sure))
+                yield numbers[is_sure], batch if is_sure.all() else batch.filter(_booleans(is_sure))
                 undecided.append(numbers[~is_sure])
         for numbers in undecided:
             if len(numbers):
@@ -149,13 +148,14 @@ class _FileRows:
             self._locator.directory(data[pair // len(buckets)], int(buckets[pair % len(buckets)]))
             for pair in pairs.tolist()
         ]
-        names = pa.array(group.names[chosen]).cast(_TEXT)
+        names = pa.array(group.names[chosen].tolist(), _TEXT)
         details = {name: column[chosen] for name, column in group.columns.items()}
 
         def nullable(name: str) -> ArrowAny:
             if name not in details:
                 return pa.nulls(count, pa.int64())
-            return pa.array(details[name], _LONG, mask=~details[f"has_{name}"])
+            values, known = details[name].tolist(), details[f"has_{name}"].tolist()
+            return pa.array([value if is_known else None for value, is_known in zip(values, known, strict=True)], _LONG)
 
         columns: tuple[ArrowAny, ...] = (
             _chosen([self._text(each) for each in data], partition_of),
@@ -173,10 +173,10 @@ class _FileRows:
             details["max_sequence_number"],
             nullable("creation_millis"),
             nullable("delete_row_count"),
-            _SOURCES.take(nullable("file_source")),
+            pa.array([source.name for source in FileSource], _TEXT).take(nullable("file_source")),
         )
         arrays = [
-            each.cast(field.type) if isinstance(each, pa.Array) else pa.array(each, field.type)
+            (each if isinstance(each, pa.Array) else _integers(each)).cast(field.type)
             for field, each in zip(FILES, columns, strict=True)
         ]
         return pa.RecordBatch.from_arrays(arrays, schema=FILES)
@@ -248,8 +248,8 @@ def _map_text(items: Mapping[str, str]) -> str:
     return "{" + ", ".join(f"{name}={text}" for name, text in items.items()) + "}"
 
 
-def _chosen(values: Sequence[object], indices: Array | ArrowAny) -> ArrowAny:
-    return pa.array(values, _TEXT).take(indices)
+def _chosen(values: Sequence[object], indices: Array) -> ArrowAny:
+    return pa.array(values, _TEXT).take(_integers(indices))
 
 
 def _joined(parts: Iterable[str | ArrowAny], count: int) -> ArrowAny:
@@ -269,17 +269,17 @@ def _joined(parts: Iterable[str | ArrowAny], count: int) -> ArrowAny:
 def _formats(names: ArrowAny) -> ArrowAny:
     """Return the formats of files, which the part of a name from its first full stop decides."""
     suffixes: ArrowAny = pc.replace_substring_regex(names, r"^[^.]*", "", max_replacements=1).dictionary_encode()
-    return _chosen([format_of(each).value for each in suffixes.dictionary.to_pylist()], suffixes.indices)
+    return pa.array([format_of(each).value for each in suffixes.dictionary.to_pylist()], _TEXT).take(suffixes.indices)
 
 
 def _value_texts(field: DataField, values: Array, present: Array) -> ArrowAny:
     data_type = field.type
     if not isinstance(data_type, AtomicType) or not present.any():
-        return pa.array(["null"])
+        return pa.array(["null"], _TEXT)
     if data_type.root in INTEGERS:
         return _integer_texts(values, present, "null")
     if values.dtype.kind == "S":
-        texts = pa.array(values).cast(_TEXT)
+        texts = pa.array(values.tolist(), _TEXT)
     else:
         # By their bits, as there are two zeros.
         words = values.view(np.int64) if values.dtype == np.float64 else values
@@ -295,7 +295,7 @@ def _internal(data_type: AtomicType, value: Any) -> object:  # noqa: ANN401 - de
 
 
 def _integer_texts(values: Array, present: Array, missing: str) -> ArrowAny:
-    return _with_nulls(pa.array(values).cast(_TEXT), present, missing)
+    return _with_nulls(_integers(values).cast(_TEXT), present, missing)
 
 
 def _with_nulls(texts: ArrowAny, present: Array, missing: str) -> ArrowAny:
@@ -303,4 +303,14 @@ def _with_nulls(texts: ArrowAny, present: Array, missing: str) -> ArrowAny:
         return texts
     count = max(len(texts), len(present))
     texts = texts if len(texts) == count else pa.repeat(texts[0], count)
-    return pc.if_else(pa.array(np.broadcast_to(present, count)), texts, missing)
+    return pc.if_else(_booleans(np.broadcast_to(present, count)), texts, missing)
+
+
+# Not by ``pa.array``, which imports pandas where it has to infer a type.
+def _integers(values: Array) -> ArrowAny:
+    data = np.ascontiguousarray(values, np.int64)
+    return pa.Array.from_buffers(pa.int64(), len(data), [None, pa.py_buffer(data.data)])
+
+
+def _booleans(values: Array) -> ArrowAny:
+    return pa.array(values.tolist(), pa.bool_())

@@ -11,6 +11,8 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import TYPE_CHECKING
 
+import numpy as np
+
 from penstock.errors import FormatError, NotFoundError, UnsupportedFeatureError
 from penstock.format.snapshot import snapshots_text
 from penstock.printable import Result
@@ -19,15 +21,19 @@ from penstock.table.commit.reused_ids import find_lost_latest, load_lost_ids
 from penstock.table.commit.vectors import VectorFrames
 from penstock.table.expire.files import list_branches
 from penstock.table.metadata_cache import MetadataCache
-from penstock.table.read.scan import live_entries, load_vector_places
+from penstock.table.read.files import FileColumns
+from penstock.table.read.scan import load_vector_places
 from penstock.table.ref import FileLocator
 from penstock.table.store import MetadataStore
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence
 
+    from penstock.format.avro.columns import Array
+    from penstock.format.manifest.columns import ManifestColumns
     from penstock.format.manifest.entry import DataFileMeta, ManifestEntry, ManifestFileMeta
     from penstock.format.snapshot import Snapshot
+    from penstock.io.file_io import FileStatus
     from penstock.table.ref import TableRef
 
 
@@ -101,7 +107,7 @@ def check_table(
         snapshots=check.snapshot_count,
         unchecked=check.unchecked_count,
         manifests=len(check.manifests),
-        files=len(check.files),
+        files=check.file_count,
         bytes=check.bytes,
         findings=tuple(check.findings),
     )
@@ -113,7 +119,7 @@ class _Check:
     def __init__(self, ref: TableRef, store: MetadataStore, progress: Callable[[int, int | None], None]) -> None:
         self.findings: list[Finding] = []
         self.manifests: set[str] = set()
-        self.files: set[str] = set()
+        self.file_count = 0
         self.bytes = 0
         self.snapshot_count = 0
         self.unchecked_count = 0
@@ -121,7 +127,8 @@ class _Check:
         self._store = store
         self._progress = progress
         self._locator = FileLocator.of(ref)
-        self._sizes: dict[str, dict[str, int]] = {}
+        self._listings: dict[str, _Listing] = {}
+        self._paths: set[str] = set()  # of files that were checked by their entry
         self._schemas: set[int] = set()
 
     def snapshots(self) -> Iterator[Snapshot]:
@@ -208,29 +215,28 @@ class _Check:
     def check_snapshot(self, snapshot: Snapshot) -> None:
         self.snapshot_count += 1
         self._check_schema(snapshot.schema_id, snapshot.id)
-        entries = self._load_entries(snapshot)
-        if entries is None:
+        manifests = self._load_manifests(snapshot)
+        if manifests is None:
             return
         try:
-            live = live_entries(entries)
+            live = FileColumns.live(manifests)
         except FormatError as error:
             path = self._ref.layout.manifest_path(snapshot.base_manifest_list)
             self._find(FindingKind.DAMAGED, "manifest", path, snapshot.id, str(error))
             return
-        for entry in live:
-            self._check_schema(entry.file.schema_id, snapshot.id)
-            self._check_file(entry, snapshot.id)
-        rows = sum(entry.file.row_count for entry in live)
-        if snapshot.total_record_count not in (None, rows):
+        for part, rows in live.by_part():
+            self._check_files(part, rows, snapshot.id)
+        rows_found = live.total("row_count")
+        if snapshot.total_record_count not in (None, rows_found):
             self._find(
                 FindingKind.ROWS,
                 "snapshot",
                 self._ref.layout.snapshot_path(snapshot.id),
                 snapshot.id,
-                f"it states {snapshot.total_record_count} rows, its live files have {rows}",
+                f"it states {snapshot.total_record_count} rows, its live files have {rows_found}",
             )
 
-    def _load_entries(self, snapshot: Snapshot) -> list[ManifestEntry] | None:
+    def _load_manifests(self, snapshot: Snapshot) -> list[ManifestColumns] | None:
         """Load all entries; None if a manifest cannot be read, because the live files are unknown then."""
         layout = self._ref.layout
         metas: list[ManifestFileMeta] = []
@@ -244,16 +250,16 @@ class _Check:
             except (NotFoundError, FormatError) as error:
                 self._find_unreadable("manifest list", layout.manifest_path(name), snapshot.id, error)
                 is_whole = False
-        entries: list[ManifestEntry] = []
+        manifests: list[ManifestColumns] = []
         for meta in metas:
             self.manifests.add(meta.file_name)
             try:
-                entries += self._store.load_manifest(meta.file_name, meta.file_size, snapshot_id=snapshot.id)
+                manifests += self._store.iter_columns([meta], snapshot_id=snapshot.id)
             except (NotFoundError, FormatError) as error:
                 self._find_unreadable("manifest", layout.manifest_path(meta.file_name), snapshot.id, error)
                 is_whole = False
         self._check_vectors(snapshot)
-        return entries if is_whole else None
+        return manifests if is_whole else None
 
     def _check_vectors(self, snapshot: Snapshot) -> None:
         try:
@@ -286,13 +292,37 @@ class _Check:
         except (NotFoundError, FormatError) as error:
             self._find_unreadable("schema", self._ref.layout.schema_path(schema_id), snapshot_id, error)
 
+    def _check_files(self, part: ManifestColumns, rows: Array, snapshot_id: int) -> None:
+        """Check those files of a manifest that were not checked before; only those with problems become objects."""
+        for schema_id in np.unique(part.schema_id[rows]).tolist():
+            self._check_schema(schema_id, snapshot_id)
+        names, sizes = part.names(rows), part.file_size[rows]
+        needs_entry = part.may_have_index[rows] | part.is_external[rows]
+        partitions, buckets = part.partition[rows], part.bucket[rows]
+        order = np.lexsort((buckets, partitions))
+        order = order[~needs_entry[order]]
+        changes = (np.diff(partitions[order]) != 0) | (np.diff(buckets[order]) != 0)
+        for files in np.split(order, np.flatnonzero(changes) + 1):
+            if len(files):
+                directory = self._locator.directory(part.partitions[partitions[files[0]]], int(buckets[files[0]]))
+                is_sound, checked_bytes = self._listing(directory).check(names[files], sizes[files])
+                needs_entry[files[~is_sound]] = True
+                self._count(checked_bytes)
+        for entry in part.entries(rows[needs_entry]) if needs_entry.any() else ():
+            self._check_file(entry, snapshot_id)
+
+    def _count(self, sizes: Sequence[int]) -> None:
+        if sizes:
+            self.file_count += len(sizes)
+            self.bytes += sum(sizes)
+            self._progress(self.file_count, self.bytes)
+
     def _check_file(self, entry: ManifestEntry, snapshot_id: int) -> None:
         path = self._locator.recorded_path(entry.partition, entry.bucket, entry.file)
-        if path in self.files:
+        if path in self._paths:
             return
-        self.files.add(path)
-        self.bytes += entry.file.file_size
-        self._progress(len(self.files), self.bytes)
+        self._paths.add(path)
+        self._count([entry.file.file_size])
         try:
             path = self._locator.path(entry.partition, entry.bucket, entry.file)
         except UnsupportedFeatureError as error:
@@ -311,11 +341,13 @@ class _Check:
     def _size_of(self, path: str) -> int | None:
         """Return the size from a listing: one call for all files of a bucket."""
         directory, _, name = path.rpartition("/")
-        sizes = self._sizes.get(directory)
-        if sizes is None:
-            listed = self._ref.file_io.list(directory)
-            sizes = self._sizes[directory] = {status.name: status.size for status in listed if not status.is_dir}
-        return sizes.get(name)
+        return self._listing(directory).size_of(name)
+
+    def _listing(self, directory: str) -> _Listing:
+        listing = self._listings.get(directory)
+        if listing is None:
+            listing = self._listings[directory] = _Listing(self._ref.file_io.list(directory))
+        return listing
 
     def _find_unreadable(
         self, what: str, path: str, snapshot_id: int | None, error: NotFoundError | FormatError
@@ -328,6 +360,42 @@ class _Check:
     def _find(self, kind: FindingKind, what: str, path: str, snapshot_id: int | None, message: str) -> None:
         real = self._ref.file_io.real(path)
         self.findings.append(Finding(kind=kind, what=what, path=real, snapshot_id=snapshot_id, message=message))
+
+
+class _Listing:
+    """The files of a directory, in 60 bytes each, and which of them were checked."""
+
+    def __init__(self, statuses: Iterable[FileStatus]) -> None:
+        sizes = {status.name.encode(): status.size for status in statuses if not status.is_dir}
+        names = np.array([*sizes], bytes)
+        order = np.argsort(names)
+        self._names = names[order]
+        self._sizes = np.fromiter(sizes.values(), np.int64, len(sizes))[order]
+        self._is_checked = np.zeros(len(order), bool)
+
+    def size_of(self, name: str) -> int | None:
+        """Return the size of a file, which counts as checked; None if it is missing."""
+        (place,) = self._places(np.array([name.encode()])).tolist()
+        if place < 0:
+            return None
+        self._is_checked[place] = True
+        return int(self._sizes[place])
+
+    def check(self, names: Array, sizes: Array) -> tuple[Array, list[int]]:
+        """Return which files are there with these sizes, or were checked; and the sizes of those that were not."""
+        places = self._places(names)
+        is_sound = places >= 0
+        is_known = is_sound & self._is_checked[places] if len(self._names) else is_sound
+        is_sound[is_sound] = self._sizes[places[is_sound]] == sizes[is_sound]
+        new, first = np.unique(places[is_sound & ~is_known], return_index=True)
+        self._is_checked[new] = True
+        return is_sound | is_known, sizes[is_sound & ~is_known][first].tolist()
+
+    def _places(self, names: Array) -> Array:
+        if not len(self._names):
+            return np.full(len(names), -1)
+        places = np.minimum(np.searchsorted(self._names, names), len(self._names) - 1)
+        return np.where(self._names[places] == names, places, -1)
 
 
 def _lost(file: DataFileMeta) -> str:

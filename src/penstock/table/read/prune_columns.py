@@ -384,8 +384,9 @@ class StatsRows:
         rows = self._records.rows(starts, width)
         has_byte = np.arange(width) < sizes[:, None]
         # Zeros at the end do not count in comparisons of numpy, and other bytes than ASCII may be invalid.
-        self.is_good = self.is_good & ~(((rows == 0) | (rows > 0x7F)) & has_byte).any(axis=1)
-        return np.ascontiguousarray(rows * has_byte).view(f"S{width}")[:, 0]
+        is_plain = ~(((rows == 0) | (rows > 0x7F)) & has_byte).any(axis=1)
+        self.is_good = self.is_good & is_plain
+        return np.ascontiguousarray(rows * (has_byte & is_plain[:, None])).view(f"S{width}")[:, 0]
 
     def _tails(self, words: Array, present: Array, sizes: Array) -> Array:
         """Return where the values are whose slots hold an offset."""

@@ -12,6 +12,8 @@ import pytest
 from penstock import Catalog, Table
 from penstock.catalog.place import load_location
 from penstock.format.consumer import encode_consumer
+from penstock.format.manifest import columns
+from penstock.format.manifest.columns import EncodedEntries
 from penstock.format.snapshot import ROLLED_BACK_TO, decode_snapshot, encode_snapshot
 from penstock.table.commit.expiring import announce_expiration
 from penstock.table.inspect.fsck import Finding, FindingKind, FsckReport, check_table
@@ -68,6 +70,19 @@ def test_a_missing_data_file_is_found_where_a_snapshot_needs_it(ref: TableRef) -
     finding = _only(_check(ref, all_snapshots=False))
     assert (finding.kind, finding.what, finding.path) == (FindingKind.MISSING, "data file", new)
     assert "1 rows" in finding.message
+
+
+def test_files_without_a_problem_are_checked_without_entries(ref: TableRef, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(columns, "MIN_RECORDS", 1)
+    decoded: list[int] = []
+    decode = EncodedEntries.entries
+    monkeypatch.setattr(EncodedEntries, "entries", lambda each, rows: decoded.append(len(rows)) or decode(each, rows))
+    assert (_check(ref).files, _check(ref).findings) == (3, ())
+    assert decoded == []
+    (lost,) = _data_files(ref, "a")
+    ref.file_io.delete(lost)
+    assert (_check(ref).files, _only(_check(ref)).path) == (3, lost)
+    assert {*decoded} == {1}
 
 
 def test_a_data_file_of_another_size_is_found(ref: TableRef) -> None:
