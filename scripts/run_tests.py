@@ -29,6 +29,7 @@ OWN_SESSIONS: Final = tuple(
     f"tests/spark/test_{name}.py"
     for name in ("attempts", "demo_kafka", "shared_storage", "spark_connect", "sql_prompt", "standalone")
 )
+SORTS: Final = "tests/faults/test_killed_sorts.py"
 PROTOCOL: Final = tuple(f"tests/property/test_protocol_{name}.py" for name in ("model", "replay"))
 _PRINTING: Final = threading.Lock()
 
@@ -91,10 +92,10 @@ def all_groups() -> list[Group]:
     """Return the groups in start order; a test checks that no folder is omitted."""
     return [
         Group("spark", ("tests/spark",), f"spark and {ALWAYS}", ignored=(CATALOG, *OWN_SESSIONS), niceness=0),
-        Group("drivers", ("tests/docs", "tests/faults/streams", *OWN_SESSIONS), ALWAYS, has_drivers=True),
+        Group("drivers", ("tests/docs", "tests/faults/streams", SORTS, *OWN_SESSIONS), ALWAYS, has_drivers=True),
         Group("unit", ("tests/unit", "tests/themes"), ignored=("tests/unit/table",)),
         Group("catalog", (CATALOG,), f"spark and {ALWAYS}", niceness=0),
-        Group("faults", ("tests/faults", "tests/golden", "tests/soak"), ignored=("tests/faults/streams",)),
+        Group("faults", ("tests/faults", "tests/golden", "tests/soak"), ignored=("tests/faults/streams", SORTS)),
         Group("interop", ("tests/interop",), f"interop and {NO_JVM}"),
         Group("table", ("tests/unit/table",)),
         # Two groups, so that no core is idle at the end.
