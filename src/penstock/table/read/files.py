@@ -124,6 +124,14 @@ class FileColumns:
         """Return the sum of a column."""
         return total(self.column(name))
 
+    def min_sequence_numbers(self) -> Array:
+        """Return the smallest sequence number of each file, which is no column because few readers need it."""
+        found = [np.zeros(0, np.int64)]
+        for part, rows in self.by_part():
+            numbers = [group.columns["min_sequence_number"] for group in part.details(rows)]
+            found += numbers or [np.array([entry.file.min_sequence_number for entry in part.entries(rows)], np.int64)]
+        return np.concatenate(found)
+
     def partitions(self) -> tuple[tuple[bytes, ...], Array]:
         """Return the distinct serialized partitions, in order of first occurrence, and for each file its index."""
         known: dict[bytes, int] = {}

@@ -12,8 +12,9 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 from penstock.errors import FormatError, NotFoundError, warn_damaged
 from penstock.format.manifest.entry import FileKind
 from penstock.options import StreamOptions
+from penstock.table.read.files import total
 from penstock.table.read.travel import watermark_of
-from penstock.table.stream.files import FileLists
+from penstock.table.stream.files import FileLists, OrderedFiles
 from penstock.table.stream.offset import Phase, Position, StreamOffset
 from penstock.table.stream.planner import delivers
 
@@ -175,11 +176,13 @@ def _rest_of(
         files = cache.files.load_files(snapshot, position.phase, by_value=offset.by_value)
     except NotFoundError:
         return _NOTHING
-    created_from = offset.created_from
+    created_from, rest = offset.created_from, files[position.index :]
+    if isinstance(rest, OrderedFiles):
+        kept = slice(None) if created_from is None else rest.column("created_millis") >= created_from
+        sizes, rows = (rest.column(name)[kept] for name in ("file_size", "row_count"))
+        return _Size(len(sizes), total(sizes), total(rows))
     return _size(
-        entry.file
-        for entry in files[position.index :]
-        if created_from is None or (entry.file.creation_millis or 0) >= created_from
+        entry.file for entry in rest if created_from is None or (entry.file.creation_millis or 0) >= created_from
     )
 
 

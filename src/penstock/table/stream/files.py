@@ -18,10 +18,13 @@ Source:
 from __future__ import annotations
 
 from collections import Counter, OrderedDict
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from heapq import heappop, heappush
 from itertools import compress, groupby, islice
-from typing import TYPE_CHECKING, Final, NamedTuple, TypeAlias
+from typing import TYPE_CHECKING, Final, NamedTuple, TypeAlias, overload
+
+import numpy as np
 
 from penstock.format.manifest.entry import FileKind
 from penstock.format.row.row import row_decoder
@@ -29,17 +32,19 @@ from penstock.options import BucketOptions, ReadOptions, StreamOptions
 from penstock.predicate.bind import bind
 from penstock.predicate.tree import TRUE, Predicate
 from penstock.table.assumptions import check_schema_of_file
+from penstock.table.read.files import FileColumns
 from penstock.table.read.indexes import FileIndexPruner
 from penstock.table.read.live import MAX_STEPS, load_deltas, load_live_files, snapshots_since
 from penstock.table.read.prune import BucketPruner, PartitionPruner, PartitionPruneResult, StatsPruner
-from penstock.table.read.scan import load_vector_places, plan_scan
+from penstock.table.read.scan import load_vector_places
 from penstock.table.read.split import make_split, pack_files, partition_order
 from penstock.table.ref import FileLocator
 from penstock.table.stream.offset import Phase
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping, Sequence
+    from collections.abc import Iterable, Iterator, Mapping
 
+    from penstock.format.avro.columns import Array
     from penstock.format.manifest.entry import FileKey, ManifestEntry
     from penstock.format.manifest.index_manifest import VectorPlace
     from penstock.format.snapshot import Snapshot
@@ -48,12 +53,16 @@ if TYPE_CHECKING:
     from penstock.table.store import MetadataStore
 
 
-Files: TypeAlias = "tuple[ManifestEntry, ...]"
+Files: TypeAlias = "Sequence[ManifestEntry]"
 _Key: TypeAlias = "tuple[str, Phase, bool]"
 
 # About 1 KB for each entry that only this cache holds. The last list is always kept, whatever its size, so a full phase
 # stays cached; older lists are evicted beyond this number.
 _CACHED_UNITS: Final = 50_000
+# 16 MB, so that micro-batches with limits and smaller tables decode each file once.
+_DECODED_FILES: Final = 4_096
+_DECODED_PARTS: Final = 4
+_NEVER: Final = (1 << 63) - 1
 
 
 class FileLists:
@@ -99,12 +108,17 @@ class FileLists:
         self._listed -= len(files)
 
     def _load_full(self, snapshot: Snapshot, by_value: bool) -> Files:  # noqa: FBT001 - one of two of a kind
-        plan = plan_scan(self._store, self._ref, snapshot, with_vectors=True)
-        order = {
-            each.data: partition_order(each.values, each.created_millis, by_value=by_value) for each in plan.partitions
-        }
-        ordered = sorted(plan.partitions, key=lambda each: order[each.data])
-        return tuple(entry for each in ordered for entry in interleave(each.entries))
+        files = load_live_files(self._store, snapshot)
+        data, codes = files.partitions()
+        created = np.full(len(data), _NEVER)
+        np.minimum.at(created, codes, files.column("created_millis"))
+        keys = [
+            partition_order(self._decode(each), millis, by_value=by_value)
+            for each, millis in zip(data, created.tolist(), strict=True)
+        ]
+        ranks = np.zeros(len(data), np.int64)
+        ranks[sorted(range(len(data)), key=keys.__getitem__)] = np.arange(len(data))
+        return OrderedFiles(_OrderedFiles(files, _interleaved(files, ranks[codes])))
 
     def _load_changes(self, snapshot: Snapshot, by_value: bool) -> Files:  # noqa: FBT001
         groups: dict[bytes, list[ManifestEntry]] = {}
@@ -153,6 +167,91 @@ def interleave(entries: Iterable[ManifestEntry]) -> list[ManifestEntry]:
             files.sort(key=lambda entry: entry.file.min_sequence_number)
     ranked = ((rank, bucket, entry) for bucket, files in buckets.items() for rank, entry in enumerate(files))
     return [entry for _, _, entry in sorted(ranked, key=lambda each: each[:2])]
+
+
+def _interleaved(files: FileColumns, partitions: Array) -> Array:
+    """Return the places of files in the order of delivery: by partition, in each as ``interleave`` orders them.
+
+    Args:
+        partitions: of each file, numbers in the order of the partitions.
+    """
+    buckets = files.column("bucket").astype(np.int64)
+    order = np.lexsort((buckets, partitions))
+    starts = np.flatnonzero(_changes(partitions[order]) | _changes(buckets[order]))
+    lengths = np.diff(starts, append=len(order))
+    # The first file of a bucket decides, as there.
+    is_sorted = np.repeat(files.column("total_buckets")[order[starts]] > 0, lengths)
+    if is_sorted.any():
+        numbers = np.where(is_sorted, files.min_sequence_numbers()[order], 0)
+        order = order[np.lexsort((numbers, buckets[order], partitions[order]))]
+    ranks = np.arange(len(order)) - np.repeat(starts, lengths)
+    return order[np.lexsort((buckets[order], ranks, partitions[order]))]
+
+
+def _changes(values: Array) -> Array:
+    return np.concatenate([values[:1] == values[:1], values[1:] != values[:-1]])
+
+
+class _OrderedFiles:
+    """Files in an order of their own; some thousand at a time are decoded, and the last of these stay."""
+
+    def __init__(self, files: FileColumns, order: Array) -> None:
+        # Without the entries of manifests that are decoded as a whole, which would take all of the cache.
+        self.files = FileColumns(tuple(replace(part, keep=None) for part in files.parts), files.rows)
+        self.order = order
+        self._decoded: dict[int, Sequence[ManifestEntry]] = {}
+
+    def entry(self, place: int) -> ManifestEntry:
+        """Return the file at a place of the order."""
+        number, rest = divmod(place, _DECODED_FILES)
+        entries = self._decoded.get(number)
+        if entries is None:
+            while len(self._decoded) >= _DECODED_PARTS:
+                del self._decoded[next(iter(self._decoded))]
+            entries = self._decoded[number] = self._decode(number)
+        return entries[rest]
+
+    def _decode(self, number: int) -> Sequence[ManifestEntry]:
+        chosen = self.order[number * _DECODED_FILES : (number + 1) * _DECODED_FILES]
+        ascending = np.argsort(chosen)
+        (files,) = self.files.divided((chosen[ascending],), are_all_used=False)
+        entries = np.empty(len(chosen), object)
+        entries[ascending] = files.entries()
+        decoded: list[ManifestEntry] = entries.tolist()
+        return decoded
+
+
+class OrderedFiles(Sequence["ManifestEntry"]):
+    """Files in the order of delivery, which are decoded when they are used.
+
+    Args:
+        ordered: all files.
+        places: of some of them; None for all.
+    """
+
+    def __init__(self, ordered: _OrderedFiles, places: range | None = None) -> None:
+        self._ordered = ordered
+        self._places = range(len(ordered.order)) if places is None else places
+
+    def __len__(self) -> int:
+        """Return their number."""
+        return len(self._places)
+
+    @overload
+    def __getitem__(self, index: int) -> ManifestEntry: ...
+    @overload
+    def __getitem__(self, index: slice) -> OrderedFiles: ...
+    def __getitem__(self, index: int | slice) -> ManifestEntry | OrderedFiles:
+        """Return one or some of them."""
+        if isinstance(index, slice):
+            return OrderedFiles(self._ordered, self._places[index])
+        return self._ordered.entry(self._places[index])
+
+    def column(self, name: str) -> Array:
+        """Return a column of ``ManifestColumns``, with one value per file."""
+        places, order = self._places, self._ordered.order
+        column: Array = self._ordered.files.column(name)[order[places.start : places.stop : places.step]]
+        return column
 
 
 class CreationTracker:

@@ -18,7 +18,7 @@ from penstock.table.stream.limits import NO_LIMITS
 from penstock.table.stream.offset import Phase, Position
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterable, Iterator
 
     from penstock.format.manifest.entry import ManifestEntry
     from penstock.format.snapshot import Snapshot
@@ -104,10 +104,12 @@ def load_progress(table: TableReaders, offset: StreamOffset, position: Position)
     return ReadProgress(watermark=least_of(by_file), by_file=by_file)
 
 
-def _timed_files(table: TableReaders, snapshot: Snapshot, position: Position, files: Files) -> Files:
+def _timed_files(
+    table: TableReaders, snapshot: Snapshot, position: Position, files: Iterable[ManifestEntry]
+) -> Iterable[ManifestEntry]:
     """Return the files that say their latest event time: that of others may be of a row that a vector deletes."""
     vectors = table.files.load_vectors(snapshot) if position.phase is Phase.FULL else {}
-    return tuple(entry for entry in files if entry.key not in vectors) if vectors else files
+    return (entry for entry in files if entry.key not in vectors) if vectors else files
 
 
 @dataclass(slots=True, kw_only=True)
@@ -265,6 +267,8 @@ class MicroBatchPlanner:
             self.budget.take([entry.file])
             self.budget.snapshots += is_first
             is_first = False
+            if self.budget.limits == NO_LIMITS and limit_by_watermark is None:
+                break  # nothing ends the micro-batch before the last file
         self.offset = replace(
             self.offset,
             position=position.after(),
@@ -285,13 +289,16 @@ class MicroBatchPlanner:
     def _watermarks_after(self, snapshot: Snapshot, files: Files) -> BucketWatermarks | None:
         # Files that a filter prunes count too: event time advances over their rows as well.
         created_from, known = self.offset.created_from, self.offset.watermarks
-        delivered = tuple(
-            entry for entry in files if created_from is None or (entry.file.creation_millis or 0) >= created_from
-        )
-        count = max((entry.total_buckets for entry in delivered), default=0)
+
+        def delivered() -> Iterator[ManifestEntry]:
+            for entry in files:
+                if created_from is None or (entry.file.creation_millis or 0) >= created_from:
+                    yield entry
+
+        count = max((entry.total_buckets for entry in delivered()), default=0) if known else 0
         if known and count > 0:  # no rows follow in the buckets that a rescale has removed
             known = tuple(each for each in known if each[0] < count)
-        return self.table.times.advance(known, _timed_files(self.table, snapshot, self.position, delivered))
+        return self.table.times.advance(known, _timed_files(self.table, snapshot, self.position, delivered()))
 
     def _kept(self, files: Files) -> Iterator[tuple[int, ManifestEntry]]:
         first = self.position.index

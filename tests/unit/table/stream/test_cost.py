@@ -4,20 +4,31 @@ from __future__ import annotations
 
 import time
 from dataclasses import replace
+from typing import TYPE_CHECKING, Any
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from tests.unit.table.metadata_tables import MemoryTable
 from tests.unit.table.stream.queues import Queue, batches, flat, names
 
 from penstock.format.manifest import columns
 from penstock.format.manifest.columns import EncodedEntries
 from penstock.format.manifest.entry import FileKind
-from penstock.table.metadata_cache import MetadataCache
+from penstock.format.row.row import decode_row
+from penstock.format.types.data_types import STRING
+from penstock.table.metadata_cache import MetadataCache, clear_metadata_cache
+from penstock.table.read.split import partition_order
 from penstock.table.store import MetadataStore
 from penstock.table.stream import files as units_module
-from penstock.table.stream.files import CreationTracker
+from penstock.table.stream.files import CreationTracker, FileLists, interleave
 from penstock.table.stream.limits import NO_LIMITS, ReadLimits
-from penstock.table.stream.offset import UNRESOLVED
+from penstock.table.stream.offset import UNRESOLVED, Phase, Position
 
+if TYPE_CHECKING:
+    from penstock.format.manifest.entry import ManifestEntry
+
+SMALL = st.integers(0, 4)
 EARLIEST = {"scan.mode": "earliest"}
 
 
@@ -129,8 +140,8 @@ def test_a_full_phase_of_many_files_is_planned_once(monkeypatch: pytest.MonkeyPa
     for block in range(4):
         queue.append(*(f"{number % 2}:f{block}-{number}" for number in range(1_000)))
     scans = []
-    plan_scan = units_module.plan_scan
-    monkeypatch.setattr(units_module, "plan_scan", lambda *each, **named: scans.append(1) or plan_scan(*each, **named))
+    load = units_module.load_live_files
+    monkeypatch.setattr(units_module, "load_live_files", lambda *each: scans.append(1) or load(*each))
     follower = queue.with_options({})
     began = time.process_time()
     offset, files, steps = UNRESOLVED, 0, 0
@@ -139,6 +150,63 @@ def test_a_full_phase_of_many_files_is_planned_once(monkeypatch: pytest.MonkeyPa
         offset, steps = reached, steps + 1
     assert (files, steps, len(scans)) == (4_000, 1_000, 1)
     assert time.process_time() - began < 20
+
+
+def test_a_limited_micro_batch_of_a_full_phase_decodes_few_entries(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(units_module, "_DECODED_FILES", 64)
+    queue = Queue(partition_keys=("dt",))
+    for block in range(4):
+        queue.commit(*(queue.entry_of(f"p{number % 3}/{number % 2}:f{block}-{number}") for number in range(500)))
+    decoded: list[int] = []
+    decode = EncodedEntries.entries
+    monkeypatch.setattr(EncodedEntries, "entries", lambda each, rows: decoded.append(len(rows)) or decode(each, rows))
+    clear_metadata_cache()
+    follower = queue.with_options({})
+    assert follower.advance(UNRESOLVED, NO_LIMITS).position == Position(snapshot_id=5)
+    offset = follower.advance(UNRESOLVED, ReadLimits(max_files=40))
+    assert sum(map(len, names(follower.plan_range(UNRESOLVED, offset)))) == 40
+    backlog = follower.measure_backlog(offset)
+    assert (backlog.files, backlog.rows) == (1_960, 1_960 * queue.entry_of("p0/0:f").file.row_count)
+    assert sum(decoded) == 64
+
+
+@given(
+    files=st.lists(
+        st.tuples(st.sampled_from("abc"), st.integers(-1, 3), st.integers(0, 3), st.integers(0, 4)), min_size=1
+    ),
+    by_value=st.booleans(),
+)
+def test_the_order_by_columns_is_that_by_entries(files: list[tuple[str, int, int, int]], *, by_value: bool) -> None:
+    table = MemoryTable(partition_keys=("dt",))
+    entries = [
+        table.entry(
+            table.file(f"f{number}", min_sequence_number=sequence, creation_millis=number * 7 % 5),
+            [partition],
+            bucket=bucket,
+            total_buckets=total_buckets,
+        )
+        for number, (partition, total_buckets, bucket, sequence) in enumerate(files)
+    ]
+    half = len(entries) // 2
+    for part in (entries[:half], entries[half:]):
+        table.commit(*part)
+    by_partition: dict[bytes, list[ManifestEntry]] = {}
+    for entry in entries:
+        by_partition.setdefault(entry.partition, []).append(entry)
+
+    def key(data: bytes) -> Any:
+        created = min(entry.file.creation_millis or 0 for entry in by_partition[data])
+        return partition_order(decode_row(data, [STRING]), created, by_value=by_value)
+
+    expected = [entry for data in sorted(by_partition, key=key) for entry in interleave(by_partition[data])]
+    for minimum in (1, 1_000):
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(columns, "MIN_RECORDS", minimum)
+            patch.setattr(units_module, "_DECODED_FILES", 3)
+            clear_metadata_cache()
+            found = FileLists(table.ref, table.store).load_files(table.snapshots[-1], Phase.FULL, by_value=by_value)
+            assert list(found) == expected
+            assert list(found[2:][1:4]) == expected[3:6]
 
 
 def test_creation_times_are_read_without_an_object_for_each_file(monkeypatch: pytest.MonkeyPatch) -> None:
