@@ -97,7 +97,7 @@ class CompactionWatch:
         check_compactable(self.ref)
         if not self._follow(latest):
             self._files = self._new_files()
-            self._files.take(load_live_files(self.store, latest))
+            self._files.start(load_live_files(self.store, latest))
             for task in self._assigned.values():
                 self._files.hold(task)
             self._seen = latest

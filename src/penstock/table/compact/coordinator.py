@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 
     from penstock.format.manifest.entry import DataFileMeta, FileKey, ManifestEntry
     from penstock.table.compact.task import CompactSizes
+    from penstock.table.read.files import FileColumns
 
 # Rounds in which a partition had no merge: after the first number its files are merged even if they are few, after the
 # second the partition is evicted.
@@ -53,7 +54,7 @@ class SmallFiles:
         return {data: list(candidates.files.values()) for data, candidates in self._partitions.items()}
 
     def take(self, entries: Iterable[ManifestEntry]) -> None:
-        """Apply the entries that a snapshot changed, or at the start all live entries.
+        """Apply the entries that a snapshot changed.
 
         Files that other commits removed are forgotten; the reference keeps them, and its commit fails later.
         """
@@ -65,6 +66,10 @@ class SmallFiles:
                     candidates.files.pop(entry.file.file_name, None)
             elif self.sizes.is_small(entry.file):
                 self._add(entry.partition, entry.file)
+
+    def start(self, files: FileColumns) -> None:
+        """Take the live files of a snapshot; only small ones become objects."""
+        self.take(files.where(self.sizes.are_small(files)))
 
     def plan(self) -> tuple[CompactTask, ...]:
         """Plan one round; the files of its tasks are busy until ``finish``.

@@ -142,9 +142,7 @@ def _live_partitions(
 def _has_small(sizes: CompactSizes, entries: Sequence[ManifestEntry]) -> bool:
     """Whether one of the files is small; in columns, none of them is decoded."""
     if isinstance(entries, LazyEntries):
-        files = entries.files
-        is_small = (files.column("file_size") < sizes.small_bytes) & (files.column("row_count") < sizes.small_rows)
-        return bool(is_small.any())
+        return bool(sizes.are_small(entries.files).any())
     return any(sizes.is_small(entry.file) for entry in entries)
 
 

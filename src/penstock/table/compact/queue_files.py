@@ -15,6 +15,7 @@ if TYPE_CHECKING:
 
     from penstock.format.manifest.entry import EntryNumbers, ManifestEntry
     from penstock.table.compact.task import CompactSizes
+    from penstock.table.read.files import FileColumns
 
     Key = tuple[bytes, int, int]
     """Serialized partition, bucket, total buckets."""
@@ -82,7 +83,7 @@ class QueueFiles:
         return found
 
     def take(self, entries: Iterable[ManifestEntry]) -> None:
-        """Apply the entries that a snapshot changed, or at the start all live entries."""
+        """Apply the entries that a snapshot changed."""
         for entry in entries:
             key = (entry.partition, entry.bucket, entry.total_buckets)
             bucket = self._buckets[key]
@@ -99,6 +100,18 @@ class QueueFiles:
                 self._touched_since_full.add(key)
             else:
                 bucket.large_file_starts[name] = entry.file.min_sequence_number
+
+    def start(self, files: FileColumns) -> None:
+        """Take the live files of a snapshot; only small ones become objects."""
+        are_small = self.sizes.are_small(files)
+        self.take(files.where(are_small))
+        large = files.where(~are_small)
+        data, codes = large.partitions()
+        columns = (codes, large.column("bucket"), large.column("total_buckets"), large.names())
+        for code, bucket, total, name, first in zip(
+            *(each.tolist() for each in (*columns, large.min_sequence_numbers())), strict=True
+        ):
+            self._buckets[data[code], bucket, total].large_file_starts[name.decode()] = first
 
     def plan(self) -> tuple[CompactTask, ...]:
         """Plan merges in the buckets that got small files since the previous round."""

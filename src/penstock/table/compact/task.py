@@ -14,9 +14,11 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from penstock.errors import TableStoreError
+    from penstock.format.avro.columns import Array
     from penstock.format.manifest.entry import DataFileMeta
     from penstock.format.manifest.index_manifest import VectorPlace
     from penstock.table.message import CommitMessage
+    from penstock.table.read.files import FileColumns
     from penstock.table.ref import FileLocator, TableRef
 
 
@@ -101,6 +103,11 @@ class CompactSizes:
     def is_small(self, file: DataFileMeta) -> bool:
         """Whether a file is a candidate for a merge."""
         return file.file_size < self.small_bytes and file.row_count < self.small_rows
+
+    def are_small(self, files: FileColumns) -> Array:
+        """Return the same for each of several files."""
+        small: Array = (files.column("file_size") < self.small_bytes) & (files.column("row_count") < self.small_rows)
+        return small
 
     @staticmethod
     def of(ref: TableRef) -> CompactSizes:

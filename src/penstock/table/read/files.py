@@ -97,7 +97,7 @@ class FileColumns:
         order = np.argsort(hashes, kind="stable")
         _, starts, counts = np.unique(hashes[order], return_index=True, return_counts=True)
         first, second = order[starts[counts == 2]], order[starts[counts == 2] + 1]
-        is_delete, names, (_, partitions) = self.column("is_delete"), self._names(), self.partitions()
+        is_delete, names, (_, partitions) = self.column("is_delete"), self.names(), self.partitions()
         is_other = self.column("may_have_index") | self.column("is_external")
         cancelled = ~is_delete[first] & is_delete[second] & ~is_other[first] & ~is_other[second]
         for column in (names, partitions, self.column("bucket"), self.column("level")):
@@ -107,7 +107,8 @@ class FileColumns:
         result[second[cancelled]] = True
         return result
 
-    def _names(self) -> Array:
+    def names(self) -> Array:
+        """Return the names of the files, as bytes."""
         return _concatenate([part.names(rows) for part, rows in self.by_part()], "S1")
 
     def __len__(self) -> int:

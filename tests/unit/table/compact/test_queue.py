@@ -4,16 +4,22 @@ from __future__ import annotations
 
 import itertools
 import math
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from penstock.format.manifest import columns
+from penstock.format.manifest.columns import EncodedEntries, columns_of_entries, decode_manifest_columns
 from penstock.format.manifest.entry import EMPTY_ROW, DataFileMeta, FileKind, ManifestEntry
+from penstock.format.manifest.files import encode_manifest
+from penstock.table.compact.coordinator import SmallFiles
 from penstock.table.compact.queue import in_write_order, plan_bucket, plan_bucket_fully
 from penstock.table.compact.queue_files import QueueFiles
 from penstock.table.compact.task import CompactSizes
+from penstock.table.read.files import FileColumns
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -184,6 +190,35 @@ def test_a_full_merge_strips_large_files_and_takes_the_rest_when_most_of_it_is_s
 
 def as_entry(each: DataFileMeta) -> ManifestEntry:
     return ManifestEntry(kind=FileKind.ADD, partition=EMPTY_ROW, bucket=0, total_buckets=1, file=each)
+
+
+@pytest.mark.parametrize("kind", [QueueFiles, SmallFiles])
+@given(
+    files=st.lists(
+        st.tuples(st.sampled_from([EMPTY_ROW, b"\0" * 16]), st.integers(0, 2), st.integers(1, 150), st.integers(0, 9))
+    ),
+    minimum=st.sampled_from([1, 10**9]),
+)
+def test_live_files_by_columns_are_taken_as_their_entries(
+    kind: type[QueueFiles | SmallFiles], files: list[tuple[bytes, int, int, int]], minimum: int
+) -> None:
+    entries = [
+        replace(as_entry(file(size * KIB, first)), partition=partition, bucket=bucket)
+        for partition, bucket, size, first in files
+    ]
+    by_entries, by_columns = kind(sizes()), kind(sizes())
+    by_entries.take(entries)
+    decoded: list[int] = []
+    decode = EncodedEntries.entries
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(columns, "MIN_RECORDS", minimum)
+        patch.setattr(EncodedEntries, "entries", lambda each, rows: decoded.append(len(rows)) or decode(each, rows))
+        part = decode_manifest_columns(encode_manifest(entries), "x") or columns_of_entries(entries)
+        by_columns.start(FileColumns.live([part]))
+    assert by_columns == by_entries
+    small = sum(sizes().is_small(entry.file) for entry in entries)
+    # A manifest is decoded as a whole for most of its entries.
+    assert sum(decoded) == (0 if part.encoded is None else len(entries) if 2 * small >= len(entries) else small)
 
 
 def beside(files: Iterable[DataFileMeta], limits: CompactSizes) -> tuple[tuple[DataFileMeta, ...], ...]:
