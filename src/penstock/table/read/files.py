@@ -126,7 +126,7 @@ class FileColumns:
         return total(self.column(name))
 
     def min_sequence_numbers(self) -> Array:
-        """Return the smallest sequence number of each file, which is no column because few readers need it."""
+        """Return the smallest sequence number of each file; it is not a column, because few readers need it."""
         found = [np.zeros(0, np.int64)]
         for part, rows in self.by_part():
             numbers = [group.columns["min_sequence_number"] for group in part.details(rows)]
