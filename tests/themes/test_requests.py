@@ -19,6 +19,8 @@ from penstock.options import ReadOptions
 from penstock.options.choices import ScanMode
 from penstock.spark.stream.session import StreamSession
 from penstock.table.metadata_cache import clear_metadata_cache
+from penstock.table.read.origins import load_origins
+from penstock.table.read.scan import plan_scan
 from penstock.table.read.travel import resolve_read
 from penstock.table.store import MetadataStore
 from penstock.table.write.writer import write_arrow
@@ -168,6 +170,14 @@ def test_a_time_among_5000_snapshots_is_found_with_9(first: int, last: int, mill
     assert point.snapshot is not None
     assert point.snapshot.id == (last if millis is None else millis // 1_000)
     assert counts.serial <= most
+
+
+def test_the_snapshots_that_added_105_files_are_found_with_6(long_history: Warehouse) -> None:
+    store = MetadataStore(long_history.fresh()._ref)
+    snapshot = store.load_latest_snapshot()
+    keys = {entry.key for entry in plan_scan(store, long_history.table._ref, snapshot).entries}
+    assert long_history.serial(lambda: load_origins(store, snapshot, keys)) <= 6
+    assert len(load_origins(store, snapshot, keys)) == 105
 
 
 def test_a_stream_looks_for_rows_with_1_and_finds_10_snapshots_with_6() -> None:

@@ -506,9 +506,14 @@ class MetadataStore:
 
         Missing files, and files that exceed the memory limit, are left to the calls that need them.
         """
+        self._read_ahead([name for each in snapshots for name in (each.base_manifest_list, each.delta_manifest_list)])
+        self.fetch_deltas(snapshots)
+
+    def fetch_deltas(self, snapshots: Sequence[Snapshot]) -> None:
+        """Read what ``load_delta`` needs for snapshots, in the same way."""
         if not self.file_io.is_slow:
             return
-        self._read_ahead([name for each in snapshots for name in (each.base_manifest_list, each.delta_manifest_list)])
+        self._read_ahead([each.delta_manifest_list for each in snapshots])
         metas: list[ManifestFileMeta] = []
         for snapshot in snapshots:
             with suppress(NotFoundError, FormatError):

@@ -261,11 +261,125 @@ def test_python_workers_return_what_readers_of_spark_do_not(
     assert found[file_format] == found["parquet"]
 
 
+ADDED = "__paimon_snapshot_id, __paimon_commit_time"
+
+
+def added(spark: SparkSession, table: str, key: str = "id") -> dict[int, tuple[int | None, dt.datetime | None]]:
+    found = rows(spark, f"SELECT {key}, {ADDED} FROM {table}")
+    assert len(found) == len({row[0] for row in found})
+    return {number: (snapshot, time) for number, snapshot, time in found}
+
+
+def commits(spark: SparkSession, name: str) -> dict[int, tuple[int, dt.datetime]]:
+    found = rows(spark, f"SELECT snapshot_id, commit_time FROM penstock.d.`{name}$snapshots`")
+    return {snapshot: (snapshot, time) for snapshot, time in found}
+
+
+@pytest.mark.parametrize("file_format", ["parquet", "orc", "avro"])
+def test_rows_say_which_snapshot_added_their_files(
+    spark: SparkSession, catalog: Catalog, reader: str, file_format: str
+) -> None:
+    name = f"added_{file_format}_{reader[:3]}"
+    options = {"write-only": "true", "file.format": file_format}
+    table = catalog.create_table(f"d.{name}", "id BIGINT, p INT", partition_by=["p"], options=options)
+    for number in range(1, 6):
+        table.append([{"id": number, "p": number % 2}])
+    known = commits(spark, name)
+    full = f"penstock.d.{name}"
+    assert added(spark, full) == known
+    second = table.snapshots()["commit_time"].cast(pa.int64())[1].as_py()
+    assert added(spark, f"{full} VERSION AS OF 3") == {number: known[number] for number in (1, 2, 3)}
+    for condition, wanted in (
+        ("__paimon_snapshot_id > 2", [3, 4, 5]),
+        ("__paimon_snapshot_id IN (1, 4) AND p = 0", [4]),
+        (f"__paimon_commit_time = timestamp_millis({second})", [2]),
+        ("__paimon_snapshot_id IS NULL", []),
+        ("id = __paimon_snapshot_id AND __paimon_bucket = 0 AND __paimon_row_index = 0", [1, 2, 3, 4, 5]),
+    ):
+        assert rows(spark, f"SELECT id FROM {full} WHERE {condition} ORDER BY id") == [(each,) for each in wanted]
+    assert rows(spark, f"SELECT count(*) FROM {full} WHERE __paimon_snapshot_id % 2 = 0") == [(2,)]
+    assert rows(spark, f"SELECT max(__paimon_snapshot_id), count(__paimon_commit_time) FROM {full}") == [(5, 5)]
+    grouped = rows(spark, f"SELECT __paimon_snapshot_id, count(*) FROM {full} GROUP BY 1 ORDER BY 1")
+    assert grouped == [(number, 1) for number in range(1, 6)]
+    newest = f"SELECT id FROM {full} ORDER BY __paimon_snapshot_id DESC LIMIT 2"
+    assert rows(spark, newest) == [(5,), (4,)]
+    joined = f"SELECT t.id FROM {full} t JOIN {full} s ON t.p = s.p AND t.__paimon_snapshot_id < s.__paimon_snapshot_id"
+    assert sorted(rows(spark, joined)) == [(1,), (1,), (2,), (3,)]
+    assert spark.table(full).columns == ["id", "p"]
+    changes = spark.read.option("incremental-between", "2,4").table(full).selectExpr("id", "__paimon_snapshot_id")
+    assert sorted(map(tuple, changes.collect())) == [(3, 3), (4, 4)]
+
+
+def test_rewritten_rows_say_the_snapshot_of_the_rewrite(spark: SparkSession, catalog: Catalog, reader: str) -> None:
+    name = f"added_again_{reader[:3]}"
+    table = catalog.create_table(f"d.{name}", "id BIGINT, v INT", options={"write-only": "true"})
+    for number in range(1, 4):
+        table.append([{"id": number, "v": 0}])
+    delete_by_vectors(table, {table.files()["file_path"].to_pylist()[0].rpartition("/")[2]: [0]})
+    left = added(spark, f"penstock.d.{name}")
+    known = commits(spark, name)
+    assert left == {number: known[number] for number in left}
+    assert len(left) == 2
+    (merge,) = catalog.load_table(f"d.{name}").compact(strategy="full").snapshots
+    latest = merge.id
+    table.append([{"id": 9, "v": 0}])
+    known = commits(spark, name)
+    assert added(spark, f"penstock.d.{name}") == {9: known[latest + 1], **dict.fromkeys(left, known[latest])}
+
+
+def test_files_of_expired_snapshots_say_null(spark: SparkSession, catalog: Catalog, reader: str) -> None:
+    name = f"expired_{reader[:3]}"
+    table = catalog.create_table(f"d.{name}", "id BIGINT", options={"write-only": "true"})
+    for number in range(1, 6):
+        table.append([{"id": number}])
+        if number == 2:
+            table.create_tag("two")
+    frame = spark.sql(f"SELECT id, __paimon_snapshot_id FROM penstock.d.{name}")
+    known = commits(spark, name)
+    table.expire_snapshots(retain_max=2, retain_min=1, older_than=0)
+    assert sorted(commits(spark, name)) == [4, 5]
+    wanted = {**dict.fromkeys((1, 2, 3), (None, None)), 4: known[4], 5: known[5]}
+    assert added(spark, f"penstock.d.{name}") == wanted
+    assert added(spark, f"penstock.d.{name} VERSION AS OF 'two'") == {1: (None, None), 2: known[2]}
+    counted = f"SELECT count(*), count(__paimon_snapshot_id) FROM penstock.d.{name}"
+    assert rows(spark, f"{counted} WHERE id < 5") == [(4, 1)]
+    assert len(frame.collect()) == 5
+
+
+def test_files_of_branches_say_the_snapshots_of_their_branch(spark: SparkSession, catalog: Catalog) -> None:
+    options = {"write-only": "true", "partition.legacy-name": "false"}
+    table = catalog.create_table("d.branched", "id BIGINT, p INT", partition_by=["p"], options=options)
+    table.append([{"id": 1, "p": 1}])
+    table.append([{"id": 2, "p": 2}])
+    table.create_tag("two")
+    table.versions.create_branch("b", tag="two")
+    catalog.load_table("d.branched$branch_b").append([{"id": 3, "p": 3}])
+    table.append([{"id": 4, "p": 1}])
+    there, here = commits(spark, "branched$branch_b"), commits(spark, "branched")
+    of_branch = {1: (None, None), 2: there[2], 3: there[3]}
+    assert added(spark, "penstock.d.`branched$branch_b`") == of_branch
+    spark.sql("ALTER TABLE penstock.d.branched SET TBLPROPERTIES ('scan.fallback-branch' = 'b')")
+    found = added(spark, "penstock.d.branched")
+    assert found == {1: here[1], 2: here[2], 3: there[3], 4: here[3]}
+
+
+def test_files_read_by_two_readers_say_their_snapshots(spark: SparkSession, catalog: Catalog, reader: str) -> None:
+    name = f"added_mixed_{reader[:3]}"
+    table = catalog.create_table(f"d.{name}", "id BIGINT, v INT", options={"write-only": "true"})
+    table.append([{"id": 1, "v": 1}])
+    for number, file_format in ((2, "orc"), (3, "avro"), (4, "parquet")):
+        table.with_options({"file.format": file_format}).append([{"id": number, "v": number}])
+    assert added(spark, f"penstock.d.{name}") == commits(spark, name)
+    for names in (ADDED, f"__paimon_partition, __paimon_row_index, {ADDED}", f"__paimon_file_path, {ADDED}, v"):
+        found = spark.sql(f"SELECT {names}, id FROM penstock.d.{name}").collect()
+        assert sorted((row["id"], row["__paimon_snapshot_id"]) for row in found) == [(n, n) for n in range(1, 5)]
+
+
 def test_streams_do_not_return_them(spark: SparkSession, catalog: Catalog, tmp_path: Path) -> None:
     catalog.create_table("d.streamed_places", "id BIGINT").append([{"id": 1}])
     stream = spark.readStream.option("scan.mode", "earliest").table("penstock.d.streamed_places")
     place = stream.select("id", "__paimon_file_path")
-    for number, frame in enumerate((place, place.union(place), place.where("__paimon_bucket = 0"))):
+    for number, frame in enumerate((place, place.union(place), place.where("__paimon_snapshot_id = 1"))):
         writer = frame.writeStream.format("noop").option("checkpointLocation", str(tmp_path / str(number)))
         with pytest.raises(PySparkException, match=r"a stream does not return __paimon_.*: read it in a batch query"):
             writer.trigger(availableNow=True).start().awaitTermination(60)

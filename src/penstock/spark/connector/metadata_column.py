@@ -7,16 +7,18 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, ClassVar, Final
 
-from pyspark.sql.types import IntegerType, LongType, StringType, StructField, StructType
+from pyspark.sql.types import IntegerType, LongType, StringType, StructField, StructType, TimestampType
 
 from penstock.spark.connector.proxy import Proxy, from_spark
 from penstock.spark.read.native_listing import (
     BUCKET,
+    COMMIT_TIME,
     FILE_PATH,
     FIRST_ROW_ID,
     LAST_SEQUENCE_NUMBER,
     PARTITION,
     ROW_INDEX,
+    SNAPSHOT_ID,
     partition_constant,
 )
 from penstock.spark.read.native_reading import ROW_ID, ROW_NUMBER, SEQUENCE_NUMBER
@@ -38,12 +40,18 @@ NUMBERED: Final = (ROW_INDEX, *TRACKED)
 MADE: Final = (PARTITION, *TRACKED)
 """Columns that our class on executors makes of several columns of readers."""
 
-PLACES: Final = (ROW_INDEX, FILE_PATH, PARTITION, BUCKET, *TRACKED)
-"""Columns that say where a row is: its number in its file, from 0, and the file's path, partition and bucket.
+ORIGINS: Final = frozenset({SNAPSHOT_ID, COMMIT_TIME})
+"""Columns of the snapshot that added the file of a row: NULL if the snapshot has expired."""
+
+PLACES: Final = (ROW_INDEX, FILE_PATH, PARTITION, BUCKET, SNAPSHOT_ID, COMMIT_TIME, *TRACKED)
+"""Columns that say where a row is: its number in its file, from 0, and the file's path, partition, bucket and snapshot.
 
 Source:
-    Paimon ``spark:schema/PaimonMetadataColumn.scala``, ``spark:PaimonSparkTableBase.scala``.
+    Paimon ``spark:schema/PaimonMetadataColumn.scala``, ``spark:PaimonSparkTableBase.scala``, which have no ``ORIGINS``.
 """
+
+_CONSTANTS: Final = frozenset({FILE_PATH, BUCKET, *ORIGINS})
+"""Columns with one value in all rows of a file, which readers return as they are."""
 
 
 POSITION: Final = (FILE_PATH, ROW_INDEX)
@@ -54,15 +62,18 @@ def places_of(ref: TableRef, *, name_rows: bool = False) -> tuple[StructField, .
     """Return the columns that say where a row of a table is.
 
     Args:
-        name_rows: whether Spark names rows by them, for which they must not be NULL.
+        name_rows: whether Spark names rows by them, for which they must not be NULL. It reads all of them then if a
+            condition has one, so those that are costly are left out.
     """
     partition = nullable(to_spark_schema(ref.schema.partition_fields))
     tracked = TRACKED if is_tracked(ref.options) else ()
+    origins = (StructField(SNAPSHOT_ID, LongType()), StructField(COMMIT_TIME, TimestampType()))
     return (
         StructField(ROW_INDEX, LongType(), nullable=not name_rows),
         StructField(FILE_PATH, StringType(), nullable=not name_rows),
         StructField(PARTITION, partition),
         StructField(BUCKET, IntegerType()),
+        *(() if name_rows else origins),
         *(StructField(name, LongType()) for name in tracked),
     )
 
@@ -78,14 +89,14 @@ def metadata_column_of(names: Iterable[str]) -> str:
 
 def in_order(metadata: Iterable[StructField]) -> StructType:
     """Return metadata columns in the order in which readers return them: those with one value in a file come last."""
-    return StructType(sorted(metadata, key=lambda field: field.name in {FILE_PATH, BUCKET}))
+    return StructType(sorted(metadata, key=lambda field: field.name in _CONSTANTS))
 
 
 def constants_of(metadata: StructType) -> StructType:
     """Return what readers return for metadata columns that has one value in all rows of a file."""
     found: list[StructField] = []
     for field in metadata:
-        if field.name in {FILE_PATH, BUCKET}:
+        if field.name in _CONSTANTS:
             found.append(field)
         elif field.name == PARTITION:
             assert isinstance(field.dataType, StructType)  # noqa: S101 - see places_of
@@ -97,8 +108,7 @@ def constants_of(metadata: StructType) -> StructType:
 
 def stored_of(metadata: StructType) -> list[StructField]:
     """Return what readers return for metadata columns that a file may have, and else is NULL."""
-    others = {FILE_PATH, BUCKET, PARTITION, ROW_INDEX}
-    return [field for field in metadata if field.name not in others]
+    return [field for field in metadata if field.name not in {*_CONSTANTS, PARTITION, ROW_INDEX}]
 
 
 def columns_text(wanted: StructType, metadata: StructType, read: Sequence[str]) -> str:

@@ -17,7 +17,7 @@ from penstock.printable import bytes_text
 from penstock.spark.connector.executor_classes import executors_have_classes
 from penstock.spark.connector.gateway import schema_of
 from penstock.spark.connector.jvm.driver import listed_files, places_text
-from penstock.spark.connector.metadata_column import MADE, NUMBERED, PLACES, constants_of
+from penstock.spark.connector.metadata_column import MADE, NUMBERED, ORIGINS, PLACES, constants_of
 from penstock.spark.connector.native_reader import native_factory
 from penstock.spark.connector.partition_keys import keyed_files, read_keys, transforms_text
 from penstock.spark.connector.proxy import Proxy, from_spark
@@ -34,7 +34,7 @@ from penstock.spark.versions.facts import GROUPS_SCANS
 from penstock.table.inspect.explain import format_predicate
 from penstock.table.read.batches import select_fields
 from penstock.table.read.prune import ColumnStatsReader
-from penstock.table.read.split import iter_splits, plan_splits
+from penstock.table.read.split import iter_splits, plan_splits, with_origins
 from penstock.table.read.top import files_of_top
 from penstock.table.store import MetadataStore
 
@@ -43,6 +43,8 @@ if TYPE_CHECKING:
 
     from pyspark.sql import SparkSession
 
+    from penstock.format.manifest.entry import FileKey
+    from penstock.format.snapshot import Snapshot
     from penstock.predicate.tree import Predicate
     from penstock.spark.connector.gateway import Bridge, JavaObject
     from penstock.spark.connector.partition_keys import PartitionKey
@@ -373,6 +375,8 @@ class TableScan(Proxy):
     def partitions_of(self, splits: Sequence[DataSplit]) -> tuple[JavaObject, JavaObject]:
         """Return the partitions and their reader factory."""
         bridge, reading, ref = self._bridge, self._files.reading, self._request.read.pinned.ref
+        if not ORIGINS.isdisjoint(self._request.metadata.fieldNames()):
+            splits = [with_origins(split, self._origins) for split in splits]
         if isinstance(reading, str):
             return python_partitions(bridge, splits), self._python_factory()
         native, left = reading.divided(splits) if reading.left else (splits, ())
@@ -384,6 +388,11 @@ class TableScan(Proxy):
             # First, since they take longer.
             partitions = bridge.driver.joined(python_partitions(bridge, left), partitions)
         return partitions, self._native_factory(reading)
+
+    @cached_property
+    def _origins(self) -> dict[FileKey, Snapshot]:
+        read = self._request.read
+        return read.pinned.load_origins(read.store, self._files.plan)
 
     def _python_factory(self) -> JavaObject:
         request = self._request

@@ -32,7 +32,15 @@ from penstock.spark.native_settings import SCAN_OPTIONS, scan_session
 from penstock.spark.python_worker import ensure_python_worker
 from penstock.spark.read.filters import to_column, without_float_pushdown
 from penstock.spark.read.native_files import NativeFileChecker
-from penstock.spark.read.native_listing import BUCKET, FILE_PATH, PARTITION, ROW_INDEX
+from penstock.spark.read.native_listing import (
+    BUCKET,
+    COMMIT_TIME,
+    FILE_PATH,
+    PARTITION,
+    ROW_INDEX,
+    SNAPSHOT_ID,
+    origin_of,
+)
 from penstock.spark.types import nullable, to_spark_schema, to_spark_type
 from penstock.spark.versions.python_api import classic
 from penstock.table.read.batches import DeletedRows, TableReader, select_fields
@@ -57,6 +65,8 @@ if TYPE_CHECKING:
 
 _LOG: Final = open_log(__name__)
 _SPLIT_COLUMN: Final = "split"
+_PLACES: Final = frozenset({ROW_INDEX, FILE_PATH, BUCKET, PARTITION, SNAPSHOT_ID, COMMIT_TIME})
+_TIME: Final = pa.timestamp("us", "UTC")
 LOG_DIRECTORY: Final = "_spark_metadata"
 """Name of the sink's log directory, below the directory that the sink writes to."""
 
@@ -175,7 +185,7 @@ class ReadTask:
         """Yield the rows of a split, in order."""
         store = MetadataStore(self.ref)
         tracked = [field.name for field in TRACKED if field.name in self.metadata]
-        if not tracked and {ROW_INDEX, FILE_PATH, BUCKET, PARTITION}.isdisjoint(self.metadata):
+        if not tracked and _PLACES.isdisjoint(self.metadata):
             rows = TableReader(self.ref, store, self.columns).read_split(split)
             yield from map(self._with_metadata, self._to_spark(rows, self.columns))
             return
@@ -187,6 +197,8 @@ class ReadTask:
         split = replace(split, rest=NO_FILTER)
         for file in split.files:
             path, place = split.path_of(file, external), dict(split.vectors).get(file.file_name)
+            origin = zip(origin_of(dict(split.origins), file), (pa.int64(), _TIME), strict=True)
+            added: list[ArrowAny] = [pa.scalar(value, kind) for value, kind in origin]
             stays = np.ones(file.row_count, dtype=bool)
             if place is not None:
                 stays[deleted.load(file, place)] = False
@@ -197,6 +209,8 @@ class ReadTask:
                     ROW_INDEX: numbers.slice(first, count),
                     FILE_PATH: pa.repeat(path, count),
                     BUCKET: pa.repeat(pa.scalar(split.bucket, pa.int32()), count),
+                    SNAPSHOT_ID: pa.repeat(added[0], count),
+                    COMMIT_TIME: pa.repeat(added[1], count),
                     **{name: found.column(name) for name in tracked},
                 }
                 if keys:

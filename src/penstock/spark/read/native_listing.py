@@ -15,7 +15,7 @@ from penstock.table.read.batches import DeletedRows
 from penstock.table.ref import ExternalPaths
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
 
     from penstock.format.manifest.entry import DataFileMeta
     from penstock.format.manifest.index_manifest import VectorPlace
@@ -45,6 +45,9 @@ PARTITION: Final = "__paimon_partition"
 Source:
     Paimon ``spark:schema/PaimonMetadataColumn.scala``.
 """
+SNAPSHOT_ID: Final = "__paimon_snapshot_id"
+COMMIT_TIME: Final = "__paimon_commit_time"
+"""Metadata columns of Penstock with the snapshot that added a row's file, and its commit time."""
 FIRST_ROW_ID: Final = f"{ROW_ID}_first"
 LAST_SEQUENCE_NUMBER: Final = f"{SEQUENCE_NUMBER}_last"
 """Where files do not have the columns of row tracking, ids count from the first one of the file, and all rows have its
@@ -69,20 +72,28 @@ def list_native(
             ref, [(split.path_of(file, external), file.file_size, "\t") for split in splits for file in split.files]
         )
     deleted, found = DeletedRows(ref), []
-    cells: dict[str, str | None] = {FIRST_ROW_ID: "long", LAST_SEQUENCE_NUMBER: "long"}
+    longs = (FIRST_ROW_ID, LAST_SEQUENCE_NUMBER, SNAPSHOT_ID, COMMIT_TIME)
+    cells: dict[str, str | None] = dict.fromkeys(longs, "long")
     cells |= {partition_constant(field.name): cell_of(field.type) for field in ref.schema.partition_fields}
     for split in splits:
-        vectors = dict(split.vectors)
+        vectors, origins = dict(split.vectors), dict(split.origins)
         values: dict[str, object] = {BUCKET: split.bucket}
         for field, value in zip(ref.schema.partition_fields, split.values, strict=True):
             values[partition_constant(field.name)] = value_in_json(field.type, value)
         for file in split.files:
             path = split.path_of(file, external)
             values |= {FILE_PATH: path, FIRST_ROW_ID: file.first_row_id, LAST_SEQUENCE_NUMBER: file.max_sequence_number}
+            values[SNAPSHOT_ID], values[COMMIT_TIME] = origin_of(origins, file)
             row = json.dumps([[cells.get(name) for name in constants], [values[name] for name in constants]])
             tag = _tag(ref, reading, deleted, file, vectors.get(file.file_name)) if reading.needs_class else ""
             found.append((path, file.file_size, f"{row if constants else ''}\t{tag}"))
     return _with_uris(ref, found)
+
+
+def origin_of(origins: Mapping[str, tuple[int, int]], file: DataFileMeta) -> tuple[int, int] | tuple[None, None]:
+    """Return the snapshot that added a file, and its commit time in microseconds; None where they are not known."""
+    found = origins.get(file.file_name)
+    return (None, None) if found is None else (found[0], found[1] * 1_000)
 
 
 def _with_uris(ref: TableRef, files: Sequence[tuple[str, int, str]]) -> tuple[tuple[str, int, str], ...]:

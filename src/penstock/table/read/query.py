@@ -25,6 +25,7 @@ from penstock.table.partition_scope import filter_of_specs
 from penstock.table.read.branch import at_branch
 from penstock.table.read.incremental import plan_changes, reads_changes
 from penstock.table.read.live import load_partitions
+from penstock.table.read.origins import load_origins
 from penstock.table.read.scan import plan_scan
 from penstock.table.read.split import value_order
 from penstock.table.read.travel import at_snapshot, newest_by_time, parse_local_time, resolve_read
@@ -33,6 +34,7 @@ from penstock.table.store import MetadataStore
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
 
+    from penstock.format.manifest.entry import FileKey
     from penstock.format.schema import TableSchema
     from penstock.format.snapshot import Snapshot
     from penstock.format.types.data_types import DataType
@@ -301,6 +303,15 @@ class PinnedRead:
             with_vectors=with_vectors,
         )
         return self.fallback.add_to(store, plan, predicate, with_vectors=with_vectors) if self.fallback else plan
+
+    def load_origins(self, store: MetadataStore, plan: ScanPlan) -> dict[FileKey, Snapshot]:
+        """Return the snapshots that added the files of a plan, as far as they are known."""
+        keys = {entry.key for entry in plan.entries}
+        if self.fallback is None:
+            return load_origins(store, plan.snapshot, keys)
+        there = {key for key in keys if key.partition not in self.fallback.here}
+        found = load_origins(MetadataStore(self.fallback.ref), self.fallback.snapshot, there)
+        return found | load_origins(store, None if self.point is None else self.point.snapshot, keys - there)
 
     def _partitions(self, store: MetadataStore) -> frozenset[bytes]:
         """Load the serialized partitions of the state, for a read of changes those of the latest one."""

@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 
     from penstock.format.manifest.entry import DataFileMeta, ManifestEntry
     from penstock.format.manifest.index_manifest import VectorPlace
+    from penstock.format.snapshot import Snapshot
     from penstock.predicate.tree import BoundPredicate
     from penstock.table.read.scan import ScanPartition, ScanPlan
     from penstock.table.ref import ExternalPaths, TableRef
@@ -40,6 +41,7 @@ class DataSplit:
         rest: the remaining filter for the rows.
         vectors: file name and position of the deletion vectors of its files; row counts include the rows that they
             delete.
+        origins: file name, and the snapshot that added the file: id, commit time in ms. For reads that return it.
     """
 
     snapshot_id: int
@@ -51,6 +53,7 @@ class DataSplit:
     files: tuple[DataFileMeta, ...]
     rest: BoundPredicate
     vectors: tuple[tuple[str, VectorPlace], ...] = ()
+    origins: tuple[tuple[str, tuple[int, int]], ...] = ()
 
     @property
     def row_count(self) -> int:
@@ -149,6 +152,15 @@ def with_vectors(split: DataSplit, vectors: Mapping[FileKey, VectorPlace]) -> Da
     keys = (FileKey(split.partition, split.bucket, file.file_name) for file in split.files)
     found = ((key.file_name, vectors.get(key)) for key in keys)
     return replace(split, vectors=tuple((name, place) for name, place in found if place is not None))
+
+
+def with_origins(split: DataSplit, origins: Mapping[FileKey, Snapshot]) -> DataSplit:
+    """Return a split with the snapshots that added its files."""
+    keys = (FileKey(split.partition, split.bucket, file.file_name) for file in split.files)
+    found = ((key.file_name, origins.get(key)) for key in keys)
+    return replace(
+        split, origins=tuple((name, (each.id, each.time_millis)) for name, each in found if each is not None)
+    )
 
 
 def pack_files(

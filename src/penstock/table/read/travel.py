@@ -330,7 +330,7 @@ def newest_by_time(store: MetadataStore, latest: Snapshot, millis: int, *, or_eq
         return None
     found: Snapshot | None = start
     above, clean = None, 0
-    for previous in _predecessors(store, start.id):
+    for previous in predecessors(store, start.id):
         if is_before(previous):
             found, clean = found or previous, clean + 1
         else:
@@ -340,7 +340,7 @@ def newest_by_time(store: MetadataStore, latest: Snapshot, millis: int, *, or_eq
     return found if found is None or above is None else _next_below(store, found, above)
 
 
-def _predecessors(store: MetadataStore, snapshot_id: int) -> Iterator[Snapshot]:
+def predecessors(store: MetadataStore, snapshot_id: int) -> Iterator[Snapshot]:
     """Yield the snapshots before an id, newest first; several are requested at once.
 
     The directory is listed only if an id is missing, as in ``find_at_or_before``.
@@ -364,7 +364,7 @@ def _checked_predecessors(store: MetadataStore, above: Snapshot) -> Iterator[Sna
     Raises:
         DataLossError: some of them were lost.
     """
-    for below in _predecessors(store, above.id):
+    for below in predecessors(store, above.id):
         if _next_below(store, below, above) is None:
             return
         yield below
