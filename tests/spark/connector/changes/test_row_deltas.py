@@ -218,6 +218,19 @@ def test_where_executors_load_no_class_files_are_rewritten_and_tracked_tables_ar
     _make(catalog, "classless_tracked", TRACKED)
     with pytest.raises(PySparkException, match=r"tracks its rows, and .* executors load no class"):
         spark.sql("UPDATE penstock.d.classless_tracked SET v = -1 WHERE k % 10 = 1")
+    queue = _make(catalog, "classless_queue", {"bucket": "2", "bucket-key": "k"})
+    rows = _rows(queue)
+    for text in (
+        "UPDATE penstock.d.classless_queue SET v = -1 WHERE k = 1",
+        "DELETE FROM penstock.d.classless_queue WHERE k IN (SELECT k FROM penstock.d.classless)",
+        "MERGE INTO penstock.d.classless_queue q USING penstock.d.classless s ON q.k = s.k WHEN MATCHED THEN DELETE",
+    ):
+        with pytest.raises(PySparkException, match=r"is a queue, and .* executors load no class .*: use Table\."):
+            spark.sql(text)
+    assert _rows(queue) == rows
+    # Penstock evaluates such a condition itself.
+    spark.sql("DELETE FROM penstock.d.classless_queue WHERE k = 1")
+    assert _rows(queue) == [row for row in rows if row[0] != 1]
 
 
 @needs(VARIANT)
