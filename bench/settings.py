@@ -47,7 +47,7 @@ class Settings:
     scale: float = 1.0
     python_rows: int = 2_000_000
     live_files: tuple[int, ...] = (10_000, 100_000)
-    scale_files: tuple[int, ...] = (100_000, 1_000_000)
+    scale_files: tuple[int, ...] = (100_000, 1_000_000, 10_000_000)
     snapshots: tuple[int, ...] = (10, 1_000, 10_000)
     batch_rows: tuple[int, ...] = (1_000, 100_000)
     batches: tuple[int, ...] = (30, 17)
