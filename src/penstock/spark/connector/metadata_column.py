@@ -62,18 +62,18 @@ def places_of(ref: TableRef, *, name_rows: bool = False) -> tuple[StructField, .
     """Return the columns that say where a row of a table is.
 
     Args:
-        name_rows: whether Spark names rows by them, for which they must not be NULL. It reads all of them then if a
-            condition has one, so those that are costly are left out.
+        name_rows: whether Spark names rows by them, for which they must not be NULL. It writes all of them then if a
+            condition has one, which it cannot do with the partition of a table without any.
     """
-    partition = nullable(to_spark_schema(ref.schema.partition_fields))
+    partition = StructField(PARTITION, nullable(to_spark_schema(ref.schema.partition_fields)))
     tracked = TRACKED if is_tracked(ref.options) else ()
-    origins = (StructField(SNAPSHOT_ID, LongType()), StructField(COMMIT_TIME, TimestampType()))
     return (
         StructField(ROW_INDEX, LongType(), nullable=not name_rows),
         StructField(FILE_PATH, StringType(), nullable=not name_rows),
-        StructField(PARTITION, partition),
+        *(() if name_rows and not ref.schema.partition_keys else (partition,)),
         StructField(BUCKET, IntegerType()),
-        *(() if name_rows else origins),
+        StructField(SNAPSHOT_ID, LongType()),
+        StructField(COMMIT_TIME, TimestampType()),
         *(StructField(name, LongType()) for name in tracked),
     )
 

@@ -131,6 +131,26 @@ def test_rows_change_by_their_ids(spark: SparkSession, catalog: Catalog, kind: s
         assert _rows(by_spark) == _rows(by_method), statement
 
 
+@pytest.mark.parametrize("kind", ["vectors", "tracked", "both"])
+def test_rows_change_by_the_snapshots_of_their_files(spark: SparkSession, catalog: Catalog, kind: str) -> None:
+    """In a table without partitions, and by their ids where it has them."""
+    table = catalog.create_table(f"d.by_snapshot_{kind}", "k INT, v INT", options={**KINDS[kind], "write-only": "true"})
+    for number in range(1, 7):
+        table.append([{"k": number, "v": 0}])
+    name = f"penstock.d.by_snapshot_{kind}"
+    added = f"SELECT k, __paimon_snapshot_id AS added FROM {name}"
+    for statement in (
+        f"UPDATE {name} SET v = -1 WHERE __paimon_snapshot_id = 1",
+        f"DELETE FROM {name} WHERE __paimon_snapshot_id = 2 AND __paimon_commit_time IS NOT NULL",
+        f"UPDATE {name} SET v = -3 WHERE k IN (SELECT k FROM ({added}) WHERE added = 3)",
+        f"MERGE INTO {name} t USING ({added}) s ON t.k = s.k AND s.added = 4 WHEN MATCHED THEN UPDATE SET v = -4",
+        *([f"UPDATE {name} SET v = -5 WHERE _ROW_ID = 4"] if "row-tracking.enabled" in KINDS[kind] else []),
+    ):
+        spark.sql(statement)
+    wanted = {1: -1, 3: -3, 4: -4, 5: -5 if "row-tracking.enabled" in KINDS[kind] else 0, 6: 0}
+    assert {row["k"]: row["v"] for row in table.to_arrow().to_pylist()} == wanted
+
+
 def test_rows_of_a_file_in_several_batches_and_tasks_change(
     spark: SparkSession, catalog: Catalog, monkeypatch: pytest.MonkeyPatch
 ) -> None:
