@@ -238,7 +238,7 @@ class RandomTable:
     def _overwrite_partition(self, rows: str) -> Change:
         """Return an overwrite of the partitions that a specification selects; of all of them without one."""
         fixed = self._chance.sample(list(self._keys), self._chance.choice((0, 1, len(self._keys), len(self._keys))))
-        # Spark casts what a specification names by way of its text, in which an hour of autumn is there twice.
+        # Spark makes a text of what a specification names: an hour of autumn is there twice, and bytes become UTF-8.
         spec = {
             name: self._chance.choice([x for x in (*self._values[name], "NULL") if not _is_ambiguous(x)])
             for name in fixed
@@ -463,7 +463,7 @@ def _listed(names: Iterable[str]) -> str:
 
 
 def _is_ambiguous(value: str) -> bool:
-    return "-08:00" in value or "CAST" in value
+    return "-08:00" in value or "CAST" in value or value == "X'00ff'"
 
 
 def _action(sets: Any, *, is_insert: bool) -> str:
