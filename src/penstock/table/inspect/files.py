@@ -1,6 +1,6 @@
 """The system table of files, made from manifests by columns, some thousand entries at a time.
 
-What the columns do not give for sure, such as statistics of nested types or of texts that are not ASCII, is decoded
+What the columns do not give for sure, such as statistics of nested types or of long decimals, is decoded
 file by file.
 
 Source:
@@ -295,6 +295,8 @@ def _internal(data_type: AtomicType, value: Any) -> object:  # noqa: ANN401 - de
 
 
 def _integer_texts(values: Array, present: Array, missing: str) -> ArrowAny:
+    if len(values) > 1 and present.all() and (values == values[0]).all():
+        values, present = values[:1], present[:1]
     return _with_nulls(_integers(values).cast(_TEXT), present, missing)
 
 

@@ -383,10 +383,14 @@ class StatsRows:
         width = max(int(sizes.max(initial=0)), 1)
         rows = self._records.rows(starts, width)
         has_byte = np.arange(width) < sizes[:, None]
-        # Zeros at the end do not count in comparisons of numpy, and other bytes than ASCII may be invalid.
-        is_plain = ~(((rows == 0) | (rows > 0x7F)) & has_byte).any(axis=1)
+        shown = np.ascontiguousarray(rows * has_byte)
+        # Zeros at the end do not count in comparisons of numpy.
+        is_plain = ~((rows == 0) & has_byte).any(axis=1)
+        for row in np.flatnonzero((shown > 0x7F).any(axis=1)).tolist():
+            is_plain[row] &= _is_text(shown[row].tobytes())
         self.is_good = self.is_good & is_plain
-        return np.ascontiguousarray(rows * (has_byte & is_plain[:, None])).view(f"S{width}")[:, 0]
+        shown[~is_plain] = 0
+        return shown.view(f"S{width}")[:, 0]
 
     def _tails(self, words: Array, present: Array, sizes: Array) -> Array:
         """Return where the values are whose slots hold an offset."""
@@ -394,6 +398,13 @@ class StatsRows:
         is_inside = offsets + sizes <= self._body_sizes
         self.is_good = self.is_good & (~present | is_inside)
         return np.where(is_inside & present, self._starts[:] + offsets, 0)
+
+
+def _is_text(data: bytes) -> bool:
+    with suppress(UnicodeDecodeError):
+        data.decode()
+        return True
+    return False
 
 
 class _Evaluation:

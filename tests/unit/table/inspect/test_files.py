@@ -14,6 +14,7 @@ from tests.unit.table.metadata_tables import MemoryTable
 from penstock.format.manifest import column_steps, columns
 from penstock.format.manifest.columns import EncodedEntries
 from penstock.format.manifest.entry import FileSource
+from penstock.format.manifest.stats import ColumnStats
 from penstock.format.types.data_types import INT, STRING, ArrayType, DataField
 from penstock.table.inspect import files
 from penstock.table.inspect.system import load_system_table
@@ -88,7 +89,7 @@ ROW: dict[str, Any] = dict.fromkeys(COLUMNS)
 
 @pytest.mark.parametrize("place", [0, 1, 2])
 def test_usual_entries_are_not_decoded(monkeypatch: pytest.MonkeyPatch, place: int) -> None:
-    texts = [("abc", "abcdefghi"), ("", "q" * 40), ("2024", "2025")][place]
+    texts = [("abc", "abcdefghi"), ("", "q" * 40), ("äöü", "日本語" * 4)][place]
     stats = {
         name: replace(each, min=texts[0], max=texts[1]) if name == "s" else each
         for name, each in stats_of([to_internal(ROW | {"big": place, "ok": True})]).items()
@@ -104,3 +105,14 @@ def test_usual_entries_are_not_decoded(monkeypatch: pytest.MonkeyPatch, place: i
     assert f"big={place}" in by_entries.column("min_value_stats")[7].as_py()
     for name in ("buckets", "partitions"):
         assert load_system_table(name, table.ref, table.store).column("last_update_time")[0].value == 199
+
+
+def test_wide_entries_without_partitions_have_columns(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(columns, "_GROUP_RECORDS", 100)  # of which as many places more may look like an entry
+    stats = {f"c{number}": ColumnStats(min=4, max=1024, null_count=0) for number in range(40)}
+    table = MemoryTable(fields=tuple(DataField(id=place, name=name, type=INT) for place, name in enumerate(stats)))
+    table.commit(*(table.entry(table.file(f"data-{number}", stats)) for number in range(200)))
+    monkeypatch.setattr(EncodedEntries, "entries", lambda *_: pytest.fail("an entry was decoded"))
+    clear_metadata_cache()
+    monkeypatch.setattr(files, "decode_file_stats", lambda *_: pytest.fail("an entry was decoded"))
+    assert load_system_table("files", table.ref, table.store).num_rows == 200
