@@ -37,6 +37,7 @@ class FaultyProxy(LoopbackServer):
 
     Attributes:
         counts: of requests, and of what went wrong.
+        connections: open ones; a request of a killed process is carried out before its connection ends.
     """
 
     def __init__(self, url: str, faults: Faults, address: str = "127.0.0.1") -> None:
@@ -44,6 +45,7 @@ class FaultyProxy(LoopbackServer):
         self.target = urlsplit(url).netloc
         self.faults = faults
         self.counts: Counter[str] = Counter()
+        self.connections = 0
         self.chance = random.Random(14)  # noqa: S311 - no secret
 
     def refusal(self, _command: str, _path: str, _headers: Message) -> bytes | None:
@@ -66,10 +68,15 @@ class _Handler(Handler, BaseHTTPRequestHandler):
     owner: FaultyProxy
 
     def handle(self) -> None:
+        with self.owner.lock:
+            self.owner.connections += 1
         try:
             super().handle()
         except ConnectionError:  # the process at the other end was killed
             self.close_connection = True
+        finally:
+            with self.owner.lock:
+                self.owner.connections -= 1
 
     def do_GET(self) -> None:
         body = self.body()

@@ -103,7 +103,7 @@ class Scene:
     def __init__(
         self, bucket: S3Bucket, proxy: FaultyProxy, forker: Forker, directory: Path, layout: dict[str, str]
     ) -> None:
-        self.directory, self.forker, self.runs = directory, forker, 0
+        self.directory, self.forker, self.proxy, self.runs = directory, forker, proxy, 0
         self.options = {**bucket.options, "s3.endpoint": proxy.url}
         self.catalog = penstock.Catalog(f"{bucket.root}/kills-{directory.name}", bucket.options)
         self.catalog.create_database("db")
@@ -136,6 +136,9 @@ class Scene:
             time.sleep(chance.uniform(0.0, 0.6))
             self.forker.kill(pid)
             assert self.forker.wait(pid) == -9
+        while self.proxy.connections:  # the last requests of killed writers may still commit
+            assert time.monotonic() < deadline, "a connection of a killed writer stays open"
+            time.sleep(0.02)
 
     def check(self) -> int:
         """Compare what is there with what was acknowledged; return the number of commits that were not."""
