@@ -153,6 +153,39 @@ def test_conditions_on_char_hold_for_values_that_others_stored_without_padding(
     assert run(f"SELECT k, n FROM {ours}") == sorted(((k, changed.count(k)) for k in left), key=repr)
 
 
+UNPADDED = (
+    "c BETWEEN 'a' AND 'b'",
+    "c NOT BETWEEN 'a' AND 'a'",
+    "c NOT LIKE 'a'",
+    "NOT startswith(c, 'a ')",
+    "c > (SELECT 'a')",
+    "c < 'a '",
+    "c <> 'a'",
+)
+
+
+@pytest.mark.parametrize("by", [[], ["c"]])
+def test_no_files_are_skipped_by_texts_that_spark_compares_without_padding(
+    spark: SparkSession, run: Callable[[str], Any], catalog: Catalog, by: list[str]
+) -> None:
+    name, texts = f"raw{len(by)}", ("a", "a ", "a   ", "ab", "b", "a\t", None)
+    table = catalog.create_table(f"d.{name}", "k INT, c CHAR(4), n INT", partition_by=by)
+    for k, text in enumerate(texts):
+        table.append([{"k": k, "c": text, "n": 0}])
+    plain = spark.createDataFrame(list(enumerate(texts)), "k INT, c STRING")
+    for condition in UNPADDED:
+        stored = table.to_spark(spark).where(condition)
+        assert {row.k for row in stored.collect()} == {row.k for row in plain.where(condition).collect()}, condition
+    for number, condition in enumerate(UNPADDED, 1):
+        selected = run(f"SELECT k FROM {OURS}.{name} WHERE {condition}")
+        assert run(f"UPDATE {OURS}.{name} SET n = {number} WHERE {condition}") == [], condition
+        assert run(f"SELECT k FROM {OURS}.{name} WHERE n = {number}") == selected, condition
+        # Stored without padding again.
+        catalog.load_table(f"d.{name}").delete("k IS NOT NULL")
+        for k, text in enumerate(texts):
+            table.append([{"k": k, "c": text, "n": 0}])
+
+
 QUERIES = (
     "SELECT k, c, e FROM {t}",
     "SELECT k FROM {t} WHERE c = 'a' AND c <= 'a ' AND c IN ('a', 'b') AND c <> 'ab' AND c LIKE 'a %'",

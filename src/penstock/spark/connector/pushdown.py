@@ -39,7 +39,7 @@ from penstock.spark.types import has_nanoseconds
 from penstock.table.read.top import Top
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Mapping, Sequence
 
     from penstock.spark.connector.gateway import Bridge, JavaObject
     from penstock.table.ref import TableRef
@@ -102,28 +102,41 @@ class Pushed:
     is_for_files: bool
 
 
-def take_filters(bridge: Bridge, ref: TableRef, predicates: JavaObject) -> list[Pushed | None]:
+def take_filters(
+    bridge: Bridge, ref: TableRef, predicates: JavaObject, *, pads: bool | None = None
+) -> list[Pushed | None]:
     """Translate Spark's filters; None for each that has no equivalent predicate.
 
     Args:
         predicates: a ``Predicate[]``.
+        pads: see ``translate_nodes``.
     """
-    return translate_nodes(ref, json.loads(bridge.driver.predicates(predicates)))
+    return translate_nodes(ref, json.loads(bridge.driver.predicates(predicates)), pads=pads)
 
 
-def translate_nodes(ref: TableRef, nodes: Sequence[_Node]) -> list[Pushed | None]:
-    """Translate Spark's filters as ``Driver.predicates`` returns them; None for those without an equivalent."""
-    return [_take(ref, place, node) for place, node in enumerate(nodes)]
+def translate_nodes(ref: TableRef, nodes: Sequence[_Node], *, pads: bool | None) -> list[Pushed | None]:
+    """Translate Spark's filters as ``Driver.predicates`` returns them; None for those without an equivalent.
+
+    Args:
+        pads: whether the values of CHAR that Spark compares are padded; None where the filters name partitions.
+    """
+    return [_take(ref, place, node, pads=pads) for place, node in enumerate(nodes)]
 
 
-def _take(ref: TableRef, place: int, node: _Node) -> Pushed | None:
+def _take(ref: TableRef, place: int, node: _Node, *, pads: bool | None) -> Pushed | None:
     roots = {field.name: field.type.root if isinstance(field.type, AtomicType) else None for field in ref.schema.fields}
     literals: list[object] = []
     nanosecond_columns = frozenset(field.name for field in ref.schema.fields if has_nanoseconds(field.type))
     time_columns = frozenset(name for name, root in roots.items() if root is TypeRoot.TIME)
-    chars = {field.name for field in ref.schema.fields if is_char(field.type)}
+    chars = {
+        field.name: field.type.length or 1
+        for field in ref.schema.fields
+        if isinstance(field.type, AtomicType) and is_char(field.type)
+    }
     try:
         predicate = _translate(node, literals)
+        if pads is not None:
+            predicate = _on_leaves(predicate, partial(_check_padding, chars=chars, pads=pads))
         columns = set(columns_of(predicate))
         if not nanosecond_columns.isdisjoint(columns):
             predicate = _on_leaves(predicate, partial(_widen_to_micros, nanosecond_columns=nanosecond_columns))
@@ -142,7 +155,7 @@ def _take(ref: TableRef, place: int, node: _Node) -> Pushed | None:
         is_exact_for_rows=all(_compares_alike(field.type) for field in ref.schema.fields if field.name in columns),
         is_for_files=bool(columns)
         and not any(roots[name] is None or roots[name] in _UNSAFE_IN_FILES for name in columns)
-        and chars.isdisjoint(columns)
+        and columns.isdisjoint(chars)
         and all(map(_is_plain, literals)),
     )
 
@@ -165,6 +178,27 @@ def _on_leaves(node: Predicate, change: Callable[[Predicate], Predicate]) -> Pre
             return Not(operand=_on_leaves(operand, change))
         case _:
             return change(node)
+
+
+def _check_padding(leaf: Predicate, chars: Mapping[str, int], *, pads: bool) -> Predicate:
+    """Return a comparison; raise if Spark compares CHAR with a text that it has not padded, as in BETWEEN and LIKE.
+
+    Args:
+        chars: the n of the columns that are CHAR(n).
+    """
+    texts: Sequence[object] = ()
+    match leaf:
+        case Compare(column=column, value=value) if column in chars:
+            texts = (value,)
+        case In(column=column, values=values) if column in chars:
+            texts = values
+        case StartsWith(column=column) if column in chars:
+            pass
+        case _:
+            return leaf
+    if not pads or any(isinstance(text, str) and len(text) != chars[column] for text in texts):
+        raise _UnknownError
+    return leaf
 
 
 def _widen_to_micros(leaf: Predicate, nanosecond_columns: frozenset[str]) -> Predicate:

@@ -115,6 +115,7 @@ class ScanRequest:
         limit: number of matching rows that suffices; None for all.
         top: the first rows of an order, which suffice; None for all.
         metadata: the metadata columns to return, in the order of readers.
+        pads: whether the scan pads values of CHAR: Spark does so itself for a query.
     """
 
     spark: SparkSession
@@ -125,6 +126,7 @@ class ScanRequest:
     limit: int | None
     top: Top | None = None
     metadata: StructType = field(default_factory=StructType)
+    pads: bool = False
 
     def key(self) -> str:
         """Return the key of a batch scan: scans with equal keys read the same rows."""
@@ -163,11 +165,10 @@ class _Files:
     top: Top | None
 
     @classmethod
-    def of(cls, bridge: Bridge, request: ScanRequest, *, pads: bool, refusal: str | None = None) -> Self:
+    def of(cls, bridge: Bridge, request: ScanRequest, *, refusal: str | None = None) -> Self:
         """Plan the files, and choose their reader.
 
         Args:
-            pads: whether the scan pads values of CHAR.
             refusal: why Spark's own reader must not read; None if it may.
         """
         ref = request.read.pinned.ref
@@ -187,7 +188,7 @@ class _Files:
                 splits,
                 select_fields(ref, columns.fieldNames()) if len(columns) else (),
                 has_class=partial(executors_have_classes, bridge),
-                pads=pads,
+                pads=request.pads,
             )
             reason = _why_no_places(request, found)
             if made and reason is None and not isinstance(found, str):
@@ -261,8 +262,7 @@ class TableScan(Proxy):
     def _files(self) -> _Files:
         if self._planned is not None:
             return self._planned
-        pads, refusal = self._pads(), self._refusal()
-        return _Files.of(self._bridge, self._request, pads=pads, refusal=refusal)
+        return _Files.of(self._bridge, self._request, refusal=self._refusal())
 
     def _text(self) -> str:
         return self._request.key() if self._stream is None else self._stream.toString()
@@ -364,10 +364,6 @@ class TableScan(Proxy):
 
     # Helpers
 
-    def _pads(self) -> bool:
-        """Whether the scan pads values of CHAR: Spark does so itself for a query."""
-        return False
-
     def _refusal(self) -> str | None:
         """Return why Spark's own reader must not read the files; None if it may."""
         return None
@@ -397,7 +393,7 @@ class TableScan(Proxy):
     def _python_factory(self) -> JavaObject:
         request = self._request
         columns, metadata = (tuple(each.fieldNames()) for each in (self._files.columns, request.metadata))
-        task = ReadTask(ref=request.read.pinned.ref, columns=columns, pads=self._pads(), metadata=metadata)
+        task = ReadTask(ref=request.read.pinned.ref, columns=columns, pads=request.pads, metadata=metadata)
         return python_factory(self._bridge, request.spark, task, self._returned)
 
     def _packed(self, session: JavaObject, splits: Sequence[DataSplit], reading: NativeReading) -> JavaObject:

@@ -67,11 +67,12 @@ class TableScanBuilder(Proxy):
         self._metadata = StructType([])
         self._filters: JavaObject = bridge.no_items("expressions.filter.Predicate")
         self._filter_count = 0
+        self._pads = False
 
     @from_spark
     def pushPredicates(self, predicates: JavaObject) -> JavaObject:
         """Take the filters of the query that can prune; return those that Spark must still apply to each row."""
-        taken = take_filters(self._bridge, self._read.pinned.ref, predicates)
+        taken = take_filters(self._bridge, self._read.pinned.ref, predicates, pads=self._pads)
         self._pushed = tuple(each for each in taken if each is not None)
         self._filters = predicates
         self._filter_count = len(taken)
@@ -139,6 +140,7 @@ class TableScanBuilder(Proxy):
             limit=self._limit,
             top=self._top,
             metadata=self._metadata,
+            pads=self._pads,
         )
 
     def _chosen(self, places: list[int]) -> JavaObject:

@@ -71,6 +71,8 @@ class ChangeScanBuilder(TableScanBuilder):
         super().__init__(bridge, spark, read.without_fallback(), schema)
         self._made = made
         self._kind = kind
+        # In Spark's plan of an UPDATE or a MERGE, constants are padded, but not the values that are read.
+        self._pads = is_padded(spark)
 
     @from_spark
     def supportCompletePushDown(self, aggregation: JavaObject) -> bool:
@@ -110,10 +112,6 @@ class ChangeScan(TableScan):
 
     def _splits_read(self) -> tuple[DataSplit, ...]:
         return self._files.splits
-
-    def _pads(self) -> bool:
-        # In Spark's plan of an UPDATE or a MERGE, constants are padded, but not the values that are read.
-        return is_padded(self._request.spark)
 
     def partition_count(self) -> int:
         """Return the number of partitions whose files the scan reads, before runtime filters."""

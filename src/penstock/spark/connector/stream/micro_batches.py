@@ -231,7 +231,7 @@ class MicroBatchNeeds:
         # The filter is about the column of the query, which may be an event time made of a wall clock.
         pushed = [
             each
-            for each in translate_nodes(files.ref, nodes)
+            for each in translate_nodes(files.ref, nodes, pads=files.pads)
             if each is not None and all(types[name] == columns[name].dataType for name in columns_of(each.predicate))
         ]
         return cls(start=offset, columns=columns, predicate=conjunction_of(pushed))
@@ -256,7 +256,7 @@ class BatchReader:
         self.ref = ref
         self.schema = schema
         self._store = MetadataStore(ref)
-        self._pads = pads
+        self.pads = pads
         self._reading: NativeReading | str = ""
         self._logged: set[str] = set()
         self._columns = schema
@@ -273,7 +273,7 @@ class BatchReader:
         splits = [split for task in tasks for split in task.splits]
         fields = select_fields(self.ref, needs.columns.fieldNames())
         has_class = partial(executors_have_classes, self._bridge)
-        reading = plan_reading(self.ref, self._store, splits, fields, has_class=has_class, pads=self._pads)
+        reading = plan_reading(self.ref, self._store, splits, fields, has_class=has_class, pads=self.pads)
         self._reading, self._columns = reading, needs.columns
         self.what = _described(splits, needs.predicate)
         if isinstance(reading, str):
@@ -314,7 +314,7 @@ class BatchReader:
         )
 
     def _python_factory(self) -> JavaObject:
-        task = StreamReadTask(ref=self.ref, schema=self._columns, pads=self._pads)
+        task = StreamReadTask(ref=self.ref, schema=self._columns, pads=self.pads)
         return python_factory(self._bridge, self.spark, task, self._columns)
 
 
