@@ -29,6 +29,7 @@ from penstock.predicate.tree import (
     Or,
     Predicate,
     StartsWith,
+    UnpaddedText,
 )
 
 if TYPE_CHECKING:
@@ -239,6 +240,13 @@ class _Binder:
         return conjunction([starts, equal]) if negated else disjunction([starts, equal])
 
     def _literal(self, value: object, field: DataField) -> object:
+        size = field.type.length if isinstance(field.type, AtomicType) else None
+        if isinstance(value, UnpaddedText) and _is_char(field) and len(value) != size:
+            raise self._error(
+                field,
+                "Spark does not pad the texts of BETWEEN, of LIKE without %, and of IN with NULL: write >= AND <=, =, "
+                "or IN without NULL, which compare padded texts",
+            )
         try:
             return convert_literal(value, field.type)
         except ValueError as error:

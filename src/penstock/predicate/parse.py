@@ -53,6 +53,7 @@ from penstock.predicate.tree import (
     Predicate,
     SignedZero,
     StartsWith,
+    UnpaddedText,
 )
 
 _LEXER: Final = Lexer(
@@ -165,11 +166,11 @@ class _FilterReader(TokenReader):
         elif self.take_words("LIKE"):
             test = self._like(name, negated=negated)
         elif self.take_words("BETWEEN"):
-            low = self._literal()
+            low = _unpadded(self._literal())
             self._expect("AND", "write BETWEEN low AND high")
             both = (
                 Compare(column=name, operator=Operator.GE, value=low),
-                Compare(column=name, operator=Operator.LE, value=self._literal()),
+                Compare(column=name, operator=Operator.LE, value=_unpadded(self._literal())),
             )
             test = Not(operand=And(operands=both)) if negated else And(operands=both)
         elif negated:
@@ -196,7 +197,7 @@ class _FilterReader(TokenReader):
         if wildcards:
             hint = "only 'abc%' (a prefix) is supported; filter the rest after reading"
             raise self.refusal(f"LIKE pattern '{pattern}' is more than a prefix", hint, at=token)
-        return Compare(column=name, operator=Operator.NE if negated else Operator.EQ, value=prefix)
+        return Compare(column=name, operator=Operator.NE if negated else Operator.EQ, value=UnpaddedText(prefix))
 
     def _list(self) -> tuple[object, ...]:
         hint = "write IN (value, value, ...)"
@@ -205,7 +206,7 @@ class _FilterReader(TokenReader):
         while self.take_sign(","):
             values.append(self._literal())
         self._expect(")", hint)
-        return tuple(values)
+        return tuple(map(_unpadded, values) if None in values else values)
 
     def _comparison(self) -> Operator:
         token = self.take()
@@ -266,6 +267,10 @@ class _FilterReader(TokenReader):
             expected = word if word.isalpha() else f"'{word}'"
             raise self.refusal(f"expected {expected}, found {self.current}", hint)
         self.take()
+
+
+def _unpadded(value: object) -> object:
+    return UnpaddedText(value) if isinstance(value, str) else value
 
 
 _WORD_LITERALS: Final[dict[str, object]] = {"TRUE": True, "FALSE": False, "NULL": None}

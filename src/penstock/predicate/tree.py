@@ -196,6 +196,12 @@ class SignedZero(float):
         return not self == other
 
 
+class UnpaddedText(str):
+    """A text in a place where Spark compares CHAR with it as it is, and not padded with blanks."""
+
+    __slots__ = ()
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BoundPredicate:
     """A filter bound to a schema: names exist, literals are internal values, NOT is pushed into the leaves.

@@ -197,6 +197,7 @@ QUERIES = (
 CHANGES = (
     "UPDATE {t} SET n = CASE WHEN c = 'a' THEN 1 WHEN c = e THEN 2 END, s = c || 'x' WHERE NOT c = 'b'",
     "UPDATE {t} SET n = CASE WHEN c IN ('b', 'zz') THEN 3 WHEN c = s THEN 4 ELSE n END WHERE k >= 0",
+    "UPDATE {t} SET n = CASE WHEN c IN ('b', NULL) THEN 5 WHEN c IN (NULL, 'b   ') THEN 6 ELSE n END WHERE k >= 0",
     "MERGE INTO {t} t USING (SELECT k FROM {t} WHERE k < 3) u ON t.k = u.k WHEN MATCHED AND e = 'a' THEN DELETE",
     "MERGE INTO {t} t USING (SELECT c FROM {t} WHERE k = 2) u ON t.c = u.c WHEN MATCHED THEN UPDATE SET s = t.c",
     "DELETE FROM {t} WHERE c >= 'ab' AND c LIKE 'ab %'",

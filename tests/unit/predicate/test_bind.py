@@ -273,6 +273,21 @@ def test_a_char_is_compared_as_if_it_was_padded(template: str, compare: Any, tex
         assert evaluate(bind(parse_filter(template.format(text)), fields, "t").root, {"c": None}) is None
 
 
+@pytest.mark.parametrize(
+    "text", ["c BETWEEN 'a' AND 'abcd'", "NOT c BETWEEN 'abcd' AND 'b '", "c LIKE 'a'", "c IN (NULL, 'b')"]
+)
+def test_a_text_that_spark_does_not_pad_is_refused(text: str) -> None:
+    fields = (DataField(id=0, name="c", type=AtomicType(root=TypeRoot.CHAR, length=4)),)
+    with pytest.raises(InvalidFilterError, match=r"column 'c' .*Spark does not pad .*write >= AND <="):
+        bind(parse_filter(text), fields, "t")
+
+
+def test_a_text_that_needs_no_padding_is_compared_anywhere() -> None:
+    fields = (DataField(id=0, name="c", type=AtomicType(root=TypeRoot.CHAR, length=4)),)
+    for text in ("c BETWEEN 'a   ' AND 'aaaa'", "c LIKE 'a   '", "c IN (NULL, 'a   ')"):
+        assert evaluate(bind(parse_filter(text), fields, "t").root, {"c": "a "}) is True
+
+
 def test_a_char_has_no_order_by_characters_before_the_blank() -> None:
     fields = (DataField(id=0, name="c", type=AtomicType(root=TypeRoot.CHAR, length=4)),)
     assert evaluate(bind(parse_filter("c = 'a\t'"), fields, "t").root, {"c": "a\t "}) is True

@@ -165,11 +165,10 @@ class _Converter:
         values = self.values(nodes)
         plain = [node.unnest() for node in nodes]
         sizes = [len(node.name) if node.is_string else self._char_size(node) for node in plain]
-        others = (size is None and not isinstance(node, exp.Null) for size, node in zip(sizes, plain, strict=True))
-        if any(others) or all(self._char_size(node) is None for node in plain):
+        known = [size for size in sizes if size is not None]
+        if len(known) < len(sizes) or all(self._char_size(node) is None for node in plain):
             return values
-        size = max(each for each in sizes if each is not None)
-        return [value if each is None else pc.utf8_rpad(value, size) for value, each in zip(values, sizes, strict=True)]
+        return [pc.utf8_rpad(value, max(known)) for value in values]
 
     def values(self, nodes: Iterable[exp.Expr]) -> list[Any]:
         """Return values as one type: as in Spark, different numbers become DOUBLE if one is FLOAT or DOUBLE."""
