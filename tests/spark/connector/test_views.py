@@ -98,7 +98,7 @@ def test_tables_and_views_share_no_name(spark: SparkSession, both: Callable[[str
     both("DROP VIEW taken")
 
 
-def test_a_view_is_no_target_of_a_write(spark: SparkSession, places: object) -> None:
+def test_a_view_is_no_table_to_write_or_with_a_past(spark: SparkSession, places: object) -> None:
     view = "penstock.d.target"
     spark.sql(f"CREATE VIEW {view} AS SELECT id, name FROM penstock.d.t")
     new = "(SELECT 1L AS id, 'n' AS name)"
@@ -109,6 +109,8 @@ def test_a_view_is_no_target_of_a_write(spark: SparkSession, places: object) -> 
         f"UPDATE {view} SET name = 'n'": "UPDATE",
         f"MERGE INTO {view} v USING {new} n ON v.id = n.id WHEN MATCHED THEN UPDATE SET *": "UPDATE",
         f"CREATE OR REPLACE TABLE {view} AS SELECT 1 AS id": "CREATE OR REPLACE TABLE",
+        f"SELECT * FROM {view} VERSION AS OF 1": "time travel",
+        f"SELECT * FROM {view} TIMESTAMP AS OF '2026-01-01'": "time travel",
     }.items():
         with pytest.raises(SparkRuntimeException) as refused:
             spark.sql(text)

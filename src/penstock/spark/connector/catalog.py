@@ -124,11 +124,11 @@ class WarehouseCatalog(StagingMethods):
                 4.3's ``TableContext`` with these.
             _options: of the read, which Spark passes to the scan again.
         """
-        privileges = _privileges(point)
-        found = self._found(ident, _time_travel(point), changes_rows=not privileges.isdisjoint(("UPDATE", "DELETE")))
+        privileges, travel = _privileges(point), _time_travel(point)
+        found = self._found(ident, travel, changes_rows=not privileges.isdisjoint(("UPDATE", "DELETE")))
         if found is None:
-            if privileges or not VIEWS.is_here:
-                self._check_is_no_view(ident, ", ".join(sorted(privileges)))
+            if privileges or travel or not VIEWS.is_here:
+                self._check_is_no_view(ident, "time travel" if travel else ", ".join(sorted(privileges)))
             raise no_such_table(self._bridge, ident)
         return found
 
