@@ -53,6 +53,20 @@ def test_directories_that_spark_reads_stay_partitions_with_the_columns_of_all_fi
     ]
 
 
+def test_texts_of_directories_have_the_declared_types_whatever_spark_infers(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    source, catalog = str(tmp_path / "old"), penstock.Catalog(tmp_path / "w")
+    rows = spark.sql("SELECT * FROM VALUES (1, '01', '2026-01-02'), (2, NULL, '2026-01-03') AS (id, hh, dt)")
+    rows.write.partitionBy("hh", "dt").parquet(source)
+    for name, session in (("with", spark), ("without", None)):
+        penstock.convert(catalog, f"d.{name}", source, spark=session, types={"hh": "STRING", "dt": "STRING"})
+        found = catalog.load_table(f"d.{name}").to_arrow(["id", "hh", "dt"]).sort_by("id")
+        assert [tuple(row.values()) for row in found.to_pylist()] == [(1, "01", "2026-01-02"), (2, None, "2026-01-03")]
+    with pytest.raises(Exception, match="hh"):
+        penstock.convert(catalog, "d.wrong", source, spark=spark, types={"hh": "BOOLEAN"})
+
+
 def test_csv_that_spark_reads_has_the_names_of_its_header(spark: SparkSession, tmp_path: Path) -> None:
     (tmp_path / "old").mkdir()
     (tmp_path / "old" / "a.csv").write_text("id,v\n1,x\n")

@@ -155,7 +155,7 @@ def convert(  # noqa: PLR0913 - the options of a command
     if source_format is None and (spark is None or file_io.exists(root)):
         lake = find_lake(file_io, root)
     if lake is not None or spark is not None:
-        reading: _Reading = _SparkReading(file_io, root, spark, lake or source_format)
+        reading: _Reading = _SparkReading(file_io, root, spark, lake or source_format, types or {})
     else:
         reading = _FileReading(file_io, root, source_format, types or {})
     plan = _plan(reading, name, to_names(partition_by), types or {})
@@ -267,13 +267,21 @@ class _FileReading(_Reading):
 
 
 class _SparkReading(_Reading):
-    def __init__(self, file_io: FileIO, root: str, spark: SparkSession | None, name: SourceFormat | None) -> None:
+    def __init__(
+        self,
+        file_io: FileIO,
+        root: str,
+        spark: SparkSession | None,
+        name: SourceFormat | None,
+        types: Mapping[str, str],
+    ) -> None:
         files: tuple[SourceFile, ...] = ()
         with suppress(NotFoundError):  # Spark reads other places too, such as single files
             files = () if name in _LAKES else list_source(file_io, root, name)
         self.location, self._name = root, name or (files[0].format if files else SourceFormat.PARQUET)
-        self._frame: DataFrame = load_with_spark(spark, file_io, root, self._name)
         of_directories = tuple(key for file in files[:1] for key, _ in file.partition)
+        declared = [each for each in _specs(types) if each.name in of_directories]
+        self._frame: DataFrame = load_with_spark(spark, file_io, root, self._name, declared)
         self._keys = partition_columns(file_io, root, self._name) or of_directories
 
     def columns(self) -> tuple[ColumnSpec, ...]:

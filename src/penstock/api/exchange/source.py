@@ -23,6 +23,7 @@ from penstock.datafile.parquet.reader import int96_types, read_with_int96
 from penstock.datafile.spark_types import unstored_types
 from penstock.datafile.streams import as_native_file
 from penstock.errors import InvalidOptionError, NotFoundError, SchemaMismatchError, UnsupportedFeatureError
+from penstock.format.types.data_types import DataField
 from penstock.table.write.imports import files_below, not_found
 
 if TYPE_CHECKING:
@@ -30,6 +31,7 @@ if TYPE_CHECKING:
 
     from pyspark.sql import DataFrame, SparkSession
 
+    from penstock.format.types.ddl import ColumnSpec
     from penstock.io.file_io import FileIO
 
 
@@ -306,8 +308,13 @@ _WITHOUT_JAR: Final = (
 )
 
 
-def load_with_spark(spark: SparkSession | None, file_io: FileIO, source: str, name: SourceFormat) -> DataFrame:
+def load_with_spark(
+    spark: SparkSession | None, file_io: FileIO, source: str, name: SourceFormat, types: Sequence[ColumnSpec] = ()
+) -> DataFrame:
     """Return the rows of a table of another format.
+
+    Args:
+        types: of columns that are texts in the names of directories, from which Spark otherwise infers them.
 
     Raises:
         NotFoundError: an Iceberg table has no metadata file.
@@ -324,7 +331,14 @@ def load_with_spark(spark: SparkSession | None, file_io: FileIO, source: str, na
             return lazy_spark.read_iceberg(spark, _newest_of_iceberg(file_io, f"{source}/metadata"))
         # Without these, all values of CSV are texts, and the columns are those of one file.
         options = {"header": True, "inferSchema": True, "mergeSchema": True}
-        return spark.read.format(str(name)).options(**options).load(source)
+        reader = spark.read.format(str(name)).options(**options)
+        frame = reader.load(source)
+        if not types:
+            return frame
+        fields = (DataField(id=0, name=each.name, type=each.type) for each in types)
+        declared = {field.name: field for field in lazy_spark.to_spark_schema(fields)}
+        schema = type(frame.schema)([declared.get(field.name, field) for field in frame.schema])
+        return reader.schema(schema).load(source)
     except Exception as error:
         text = str(error)
         if any(sign in text for sign in _WITHOUT_JAR):
