@@ -6,15 +6,18 @@ import shutil
 import uuid
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
+from urllib.parse import unquote
 
 import pyarrow as pa
+import pyarrow.compute as pc
 import pyarrow.dataset as ds
 import pyarrow.parquet as pq
 
 from penstock.api.arguments import FUNCTION, LOCATION, NAMES, NONE, accepts, instance_of, no_progress
 from penstock.api.table import Table
 from penstock.errors import AlreadyExistsError, FormatError, UnsupportedFeatureError
+from penstock.format.layout import escape_path_name
 from penstock.io.failures import to_storage_error
 from penstock.io.resolve import resolve
 from penstock.printable import Result
@@ -26,6 +29,10 @@ if TYPE_CHECKING:
 
     from penstock.api.arguments import Filter, Names, Options, Progress
     from penstock.api.reads import ReadAt
+
+
+# Spark fails on a directory `p=`, and reads the other one as NULL.
+_NO_NAMES: Final = ("", "__HIVE_DEFAULT_PARTITION__")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False)
@@ -71,6 +78,7 @@ def export_parquet(
         UnsupportedFeatureError: an object store.
         NotFoundError: no such snapshot, tag or column.
         StorageError: the directory cannot be written.
+        UnsupportedFeatureError: a partition has a text that no directory can have.
         FormatError: the files do not have as many rows as were read; they were removed.
     """
     file_io, path = resolve(str(directory))
@@ -90,7 +98,8 @@ def export_parquet(
     except OSError as error:
         raise to_storage_error("write", str(target), error, creating=True) from error
     try:
-        read = _write(reader, made, keys, progress)
+        read = _write(reader, made, keys, table.name, progress)
+        _rename(made, keys)
         files = sorted(made.rglob("*.parquet"))
         rows = sum(pq.read_metadata(file).num_rows for file in files)
         if rows != read:
@@ -104,12 +113,20 @@ def export_parquet(
     return ParquetExport(directory=str(target), files=len(files), bytes=size, rows=rows)
 
 
-def _write(reader: pa.RecordBatchReader, directory: Path, keys: list[str], progress: Progress) -> int:
+def _write(reader: pa.RecordBatchReader, directory: Path, keys: list[str], table: str, progress: Progress) -> int:
     rows = 0
+    texts = [key for key in keys if reader.schema.field(key).type == pa.string()]
 
     def counted() -> Iterator[pa.RecordBatch]:
         nonlocal rows
         for batch in reader:
+            for key in texts:
+                found = pc.is_in(batch.column(key), pa.array(_NO_NAMES)).index(True).as_py()
+                if found >= 0:
+                    raise UnsupportedFeatureError(
+                        f"table {table}: no directory can be named by the text '{batch.column(key)[found]}' of its "
+                        f"partition column '{key}': give filter, which leaves it out, or columns without '{key}'"
+                    )
             rows += batch.num_rows
             progress(rows, None)
             yield batch
@@ -125,3 +142,12 @@ def _write(reader: pa.RecordBatchReader, directory: Path, keys: list[str], progr
         max_partitions=100_000,
     )
     return rows
+
+
+def _rename(directory: Path, keys: list[str]) -> None:
+    """Give directories the names that Spark gives them, which reads the 'é' that Arrow escapes as two letters."""
+    made = sorted((path for path in directory.rglob("*") if path.is_dir()), reverse=True)
+    for path in made:
+        key = keys[len(path.relative_to(directory).parts) - 1]
+        value = escape_path_name(unquote(path.name.removeprefix(f"{key}=")))
+        path.rename(path.with_name(f"{escape_path_name(key)}={value}"))

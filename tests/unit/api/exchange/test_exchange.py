@@ -284,6 +284,31 @@ def test_an_export_is_read_equal_by_another_engine(catalog: penstock.Catalog, hi
         penstock.export_parquet(table, tmp_path / "out")
 
 
+def test_an_export_names_directories_as_spark_does(catalog: penstock.Catalog, tmp_path: Path) -> None:
+    catalog.create_database("shop")
+    table = catalog.create_table("shop.t", "id INT, `b c` STRING, p STRING", partition_by=["b c", "p"])
+    texts = ("é", "a/b=c%", " ", ".", "%20", None)
+    table.append([{"id": number, "b c": "ü", "p": text} for number, text in enumerate(texts)])
+    penstock.export_parquet(table, tmp_path / "out")
+    names = {path.name for path in (tmp_path / "out" / "b c=ü").iterdir()}
+    assert names == {"p=é", "p=a%2Fb%3Dc%25", "p= ", "p=.", "p=%2520", "p=__HIVE_DEFAULT_PARTITION__"}
+    penstock.convert(catalog, "shop.again", tmp_path / "out")
+    assert sorted_rows(catalog.load_table("shop.again").to_arrow()) == sorted_rows(table.to_arrow())
+
+
+@pytest.mark.parametrize("text", ["", "__HIVE_DEFAULT_PARTITION__"])
+def test_a_text_that_no_directory_can_have_is_not_exported(
+    catalog: penstock.Catalog, tmp_path: Path, text: str
+) -> None:
+    catalog.create_database("shop")
+    table = catalog.create_table("shop.t", "id INT, p STRING", partition_by=["p"])
+    table.append([{"id": 1, "p": text}, {"id": 2, "p": "a"}])
+    with pytest.raises(penstock.UnsupportedFeatureError, match=rf"table shop\.t: .*text '{text}' .*'p': give filter"):
+        penstock.export_parquet(table, tmp_path / "out")
+    assert not (tmp_path / "out").exists()
+    assert penstock.export_parquet(table, tmp_path / "out", filter=f"p <> '{text}'").rows == 1
+
+
 def test_an_export_that_fails_leaves_nothing(catalog: penstock.Catalog, hive: Path, tmp_path: Path) -> None:
     penstock.convert(catalog, "shop.t", hive)
 
