@@ -12,24 +12,27 @@ from bench.cpu import PROC, CpuClock
 from bench.settings import Settings
 
 if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
+    from collections.abc import Callable, Sequence
+
+    from pyspark.sql import DataFrame, SparkSession
 
 _WARM_UPS: Final = 5
 
 
-def plan(location: str, small: str, filter: str) -> dict[str, Any]:
-    """Plan a query twice; ``small`` is a table of few files, whose plans before it warm up the JVM."""
+def plan(location: str, small: str, filter: str, directory: str = "") -> dict[str, Any]:
+    """Plan a query twice; ``small`` is a table of few files, whose plans before it warm up the JVM.
+
+    Args:
+        directory: then also plan twice how Spark's own Parquet source reads the files in it.
+    """
     spark = _session()
     large, little = (_attached(spark, name, Path(each)) for name, each in (("large", location), ("little", small)))
     for number in range(_WARM_UPS):
-        _plan(spark, little, f"order_id = {number}")
-    answer: dict[str, Any] = {}
-    for name in ("cold", "warm"):
-        clock, started, python = CpuClock(), time.perf_counter(), time.process_time()
-        if not _plan(spark, large, filter):
-            raise AssertionError("the plan has no file")
-        seconds, python = time.perf_counter() - started, time.process_time() - python
-        answer[name] = {"seconds": seconds, "python": python, "jvm": clock.seconds() - python}
+        _plan(_select(spark, little, f"order_id = {number}"))
+    answer = _timed(("cold", "warm"), lambda: _select(spark, large, filter))
+    if directory:
+        schema = spark.table(large).schema
+        answer |= _timed(("parquet", "parquet again"), lambda: spark.read.schema(schema).parquet(directory))
     jvm = spark.sparkContext._gateway.proc.pid  # noqa: SLF001 - nothing public returns it
     answer["peak_bytes"] = peak_bytes("self") + peak_bytes(str(jvm))
     spark.stop()
@@ -51,9 +54,24 @@ def _attached(spark: SparkSession, name: str, location: Path) -> str:
     return f"{name}.{location.parent.stem}.{location.name}"
 
 
-def _plan(spark: SparkSession, table: str, filter: str) -> int:
+def _select(spark: SparkSession, table: str, filter: str) -> DataFrame:
+    return spark.sql(f"SELECT * FROM {table} WHERE {filter}")  # noqa: S608 - our own names
+
+
+def _timed(names: Sequence[str], query: Callable[[], DataFrame]) -> dict[str, Any]:
+    """Plan a query once for each name."""
+    answer: dict[str, Any] = {}
+    for name in names:
+        clock, started, python = CpuClock(), time.perf_counter(), time.process_time()
+        if not _plan(query()):
+            raise AssertionError("the plan has no file")
+        seconds, python = time.perf_counter() - started, time.process_time() - python
+        answer[name] = {"seconds": seconds, "python": python, "jvm": clock.seconds() - python}
+    return answer
+
+
+def _plan(query: DataFrame) -> int:
     """Return the number of input partitions."""
-    query = spark.sql(f"SELECT * FROM {table} WHERE {filter}")  # noqa: S608 - our own names
     # Nothing public returns the physical plan, with whose partitions Spark gets the list of files.
     plan = query._jdf.queryExecution().executedPlan()  # noqa: SLF001
     return plan.execute().getNumPartitions()

@@ -1,8 +1,10 @@
-"""Tables of metadata only: any number of live files, none of which exists."""
+"""Tables of metadata only: any number of live files, which do not exist, or are empty."""
 
 from __future__ import annotations
 
+import os
 import uuid
+from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 import penstock
@@ -12,9 +14,14 @@ from penstock.format.manifest.stats import DEFAULT_STATS_MODE, ColumnStats, buil
 from penstock.format.row.row import encode_row
 from penstock.format.snapshot import CommitKind
 from penstock.format.types.data_types import STRING
+from penstock.predicate.parse import parse_filter
 from penstock.table.actions.changes import open_committer
 from penstock.table.commit.delta import CommitRequest
 from penstock.table.message import CommitMessage
+from penstock.table.read.query import plan_query
+from penstock.table.read.split import iter_bucket_splits
+from penstock.table.ref import ExternalPaths
+from penstock.table.store import MetadataStore
 
 if TYPE_CHECKING:
     from penstock.format.schema import TableSchema
@@ -67,6 +74,16 @@ def add_files(ref: TableRef, files: int, commits: int = COMMITS) -> TableRef:
         )
         committer.commit(CommitRequest(commit_user="bench", kind=CommitKind.APPEND, messages=messages))
     return ref
+
+
+def make_files(ref: TableRef, filter: str) -> str:
+    """Create the files of one partition on storage, of the sizes of their entries but empty; return their directory."""
+    (split,) = iter_bucket_splits(ref, plan_query(ref, MetadataStore(ref), parse_filter(filter)).plan)
+    Path(split.bucket_path).mkdir(parents=True)
+    for path, size in zip(split.paths(ExternalPaths.of(ref)), split.sizes(), strict=True):
+        Path(path).touch()
+        os.truncate(path, size)
+    return split.bucket_path
 
 
 def partition_value(file: int, files: int) -> str:

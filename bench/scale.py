@@ -7,7 +7,7 @@ import tempfile
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from bench.fresh_process import ask_fresh
-from bench.many_files import FILE_ROWS, make_table, partition_value
+from bench.many_files import FILE_ROWS, make_files, make_table, partition_value
 from bench.many_manifests import make_large_table
 from bench.result import Check, Section
 from bench.settings import DATA
@@ -23,6 +23,14 @@ _BY_KEY: Final = "plan by key"
 _ONE_PARTITION: Final = "plan of one partition of 100"
 _MAX_SECONDS: Final = {(_BY_KEY, _MILLION): 1, (_BY_KEY, 10 * _MILLION): 10, (_ONE_PARTITION, _MILLION): 0.1}
 """Through a catalog, by the title of the work and the number of files."""
+
+
+_RUNS: Final = {
+    "cold": "",
+    "warm": ", warm",
+    "parquet": ", as many files by Spark's Parquet source",
+    "parquet again": ", as many files by Spark's Parquet source again",
+}
 
 
 class Work(NamedTuple):
@@ -52,6 +60,7 @@ def measure(settings: Settings, *, with_spark: bool = True) -> Section:
     try:
         small = make_table(f"{folder}/small", 10)
         tables = {files: _make_tables(f"{folder}/{files}", files) for files in settings.scale_files}
+        directories = {files: make_files(ref, _partition_filter(files)) for files, (ref, _) in tables.items()}
         for number in range(-settings.warm_ups, settings.rounds):
             for files, (scalable, queue) in tables.items():
                 for work in WORKS:
@@ -60,7 +69,10 @@ def measure(settings: Settings, *, with_spark: bool = True) -> Section:
                     if number >= 0:
                         figures.setdefault((files, work), []).append(answer)
                     if with_spark and number >= 0 and work.title in {_BY_KEY, _ONE_PARTITION}:
-                        answer = ask_fresh("catalog", ref.location, small.location, *_arguments(work, files, number))
+                        beside = (directories[files],) if work.title == _ONE_PARTITION else ()
+                        answer = ask_fresh(
+                            "catalog", ref.location, small.location, *_arguments(work, files, number), *beside
+                        )
                         by_catalog.setdefault((files, work), []).append(answer)
     finally:
         shutil.rmtree(folder, ignore_errors=True)
@@ -85,7 +97,11 @@ def _arguments(work: Work, files: int, number: int) -> tuple[str, ...]:
         return ()
     if work.title == _BY_KEY:
         return (_key_filter(files),)
-    return (f"dt = '{partition_value(files // 4, files)}'",)
+    return (_partition_filter(files),)
+
+
+def _partition_filter(files: int) -> str:
+    return f"dt = '{partition_value(files // 4, files)}'"
 
 
 def _key_filter(files: int) -> str:
@@ -110,7 +126,8 @@ def _catalog_checks(files: int, work: Work, answers: list[dict[str, Any]]) -> li
             unit="s",
             at_most=_MAX_SECONDS.get((work.title, files)) if (run, figure) == ("cold", "seconds") else None,
         )
-        for run, again in (("cold", ""), ("warm", ", warm"))
+        for run, again in _RUNS.items()
+        if run in answers[0]
         for figure, what in (
             ("seconds", ""),
             ("python", ": processor time of Python"),

@@ -1,7 +1,7 @@
 """Run one of our steps in a fresh process and print how long it took, without imports.
 
 ``python -m bench.subprocess_worker plan LOCATION [FILTER]``, ``... commit LOCATION`` ``... scale LOCATION WORK`` or
-``... catalog LOCATION SMALL FILTER``.
+``... catalog LOCATION SMALL FILTER [DIRECTORY]``.
 """
 
 from __future__ import annotations

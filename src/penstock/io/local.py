@@ -9,8 +9,10 @@ import re
 import shutil
 import stat
 import uuid
+from collections import Counter
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
+from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, TypeVar
 from urllib.parse import quote
@@ -34,6 +36,8 @@ _NO_HARD_LINKS: Final = frozenset({errno.EPERM, errno.ENOTSUP, errno.EOPNOTSUPP,
 # A cleanup may delete a new, still empty directory before a file is created in it.
 _CREATE_TRIES: Final = 4
 _LEFT_OUT: Final = frozenset({errno.ENOENT, errno.ELOOP})
+# Of fewer files, each is looked at.
+_MIN_LISTED: Final = 16
 # Only metadata is read as a whole: manifests have 8 MB by default, and no other metadata file is larger.
 MAX_READ_BYTES: Final = 268_435_456
 # Errors of renaming a directory to an existing path: a directory with content, a file or a link.
@@ -249,18 +253,19 @@ class LocalFileIO(FileIO):
 
     def to_uris(self, paths: Sequence[str]) -> Sequence[str]:
         """Return ``to_uri`` of each path; a directory is checked once, as the files of a bucket are in one."""
+        counts = Counter(path.rpartition("/")[0] for path in paths)
         found: list[str] = []
-        known: dict[str, str] = {}
+        known: dict[str, tuple[str, Callable[[str], bool]]] = {}
         for path in paths:
             directory, _, name = path.rpartition("/")
-            parent = known.get(directory)
+            parent, is_link = known.get(directory, ("", bool))
             is_plain = _PLAIN_NAME.fullmatch(name) is not None
-            if parent is not None and is_plain and not os.path.islink(path):  # noqa: PTH114 - a Path takes 3 times as long
+            if parent and is_plain and not is_link(name):
                 found.append(f"{parent}/{name}")
                 continue
             found.append(uri := self.to_uri(path))
-            if is_plain:
-                known[directory] = uri.rpartition("/")[0]
+            if is_plain and not parent:
+                known[directory] = uri.rpartition("/")[0], _find_links(directory, counts[directory])
         return found
 
     @property
@@ -471,6 +476,22 @@ def make_directory(directory: Path, *, durable: bool) -> None:
     directory.mkdir(parents=True, exist_ok=True)
     for made in reversed(missing):
         sync(made.parent)
+
+
+def _find_links(directory: str, count: int) -> Callable[[str], bool]:
+    """Return a function that says whether a name in a directory is that of a symbolic link.
+
+    A list of the names says so without a look at each file, which costs 4 to 15 times as much.
+
+    Args:
+        count: number of names that will be asked for.
+    """
+    if count >= _MIN_LISTED:
+        with contextlib.suppress(OSError), os.scandir(directory) as names:
+            links = {entry.name for entry in islice(names, 4 * count) if entry.is_symlink()}
+            if next(names, None) is None:
+                return links.__contains__
+    return lambda name: os.path.islink(f"{directory}/{name}")  # noqa: PTH114 - a Path takes 3 times as long
 
 
 def _sync_if_there(path: Path) -> None:

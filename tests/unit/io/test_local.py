@@ -282,10 +282,30 @@ def test_uris_are_those_of_each_path(paths: list[str]) -> None:
     assert LocalFileIO().to_uris(paths) == [LocalFileIO().to_uri(path) for path in paths]
 
 
-def test_a_linked_file_beside_checked_ones_has_no_uri(tmp_path: Path) -> None:
+@pytest.mark.parametrize("count", [1, 100])
+@pytest.mark.parametrize("others", [0, 1_000])
+def test_a_linked_file_beside_checked_ones_has_no_uri(tmp_path: Path, count: int, others: int) -> None:
     (tmp_path / "secret").write_text("x")
     (tmp_path / "table").mkdir()
+    for number in range(others):
+        (tmp_path / "table" / f"other-{number}").touch()
     (tmp_path / "table" / "link").symlink_to(tmp_path / "secret")
     file_io = LocalFileIO().confined(str(tmp_path / "table"))
+    names = [f"own-{number}" for number in range(count)]
     with pytest.raises(StorageError, match="is a symbolic link"):
-        file_io.to_uris([f"{tmp_path}/table/own", f"{tmp_path}/table/link"])
+        file_io.to_uris([f"{tmp_path}/table/{name}" for name in (*names, "link")])
+
+
+def test_many_files_of_a_directory_are_not_looked_at_one_by_one(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    names = [f"data-{number}.parquet" for number in range(100)]
+    for name in names:
+        (tmp_path / name).touch()
+    file_io = LocalFileIO().confined(str(tmp_path))
+    asked: list[str] = []
+    monkeypatch.setattr(os.path, "islink", asked.append)
+    assert file_io.to_uris([f"{tmp_path}/{name}" for name in names]) == [
+        f"{tmp_path.as_uri()}/{name}" for name in names
+    ]
+    assert not asked

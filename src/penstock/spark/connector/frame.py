@@ -22,7 +22,7 @@ from penstock.spark.read.native_reading import plan_reading
 from penstock.spark.types import has_nanoseconds, nullable, to_spark_schema
 from penstock.table.assumptions import load_identity
 from penstock.table.read.batches import select_fields
-from penstock.table.read.split import plan_splits
+from penstock.table.read.split import iter_bucket_splits
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -52,7 +52,7 @@ def batch_frame(
     bridge = open_bridge(spark)
     fields = select_fields(query.ref, columns)
     needed = (*fields, *(field for field in query.plan.predicate.fields if field not in fields))
-    splits = plan_splits(query.ref, query.plan)
+    splits = tuple(iter_bucket_splits(query.ref, query.plan))
     reading = plan_reading(query.ref, store, splits, needed, has_class=partial(executors_have_classes, bridge))
     # The filter is applied to all rows, while those of Python workers come without nanoseconds.
     is_exact = not any(has_leaf(field.type, has_nanoseconds) for field in query.plan.predicate.fields)

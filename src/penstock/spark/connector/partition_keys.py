@@ -133,7 +133,7 @@ def keyed_files(
         return None
     hashed = {key.column for key in keys if key.buckets}
     fields = [field for field in ref.schema.fields if field.name in hashed]
-    schema_ids = {file.schema_id for split in splits for file in split.files} - {ref.schema.id} if hashed else set()
+    schema_ids = set().union(*(split.schema_ids for split in splits)) - {ref.schema.id} if hashed else set()
     if not all(is_key_of(load_schema(each), fields) for each in schema_ids):
         return None
     runs: dict[str, list[str]] = {}

@@ -16,7 +16,7 @@ from penstock.predicate.tree import And
 from penstock.printable import bytes_text
 from penstock.spark.connector.executor_classes import executors_have_classes
 from penstock.spark.connector.gateway import schema_of
-from penstock.spark.connector.jvm.driver import listed_files, places_text
+from penstock.spark.connector.jvm.driver import places_text
 from penstock.spark.connector.metadata_column import MADE, NUMBERED, ORIGINS, PLACES, constants_of
 from penstock.spark.connector.native_reader import native_factory
 from penstock.spark.connector.partition_keys import keyed_files, read_keys, transforms_text
@@ -34,12 +34,12 @@ from penstock.spark.versions.facts import GROUPS_SCANS
 from penstock.table.inspect.explain import format_predicate
 from penstock.table.read.batches import select_fields
 from penstock.table.read.prune import ColumnStatsReader
-from penstock.table.read.split import iter_splits, plan_splits, with_origins
+from penstock.table.read.split import iter_bucket_splits, iter_splits, pack_splits, with_origins
 from penstock.table.read.top import files_of_top
 from penstock.table.store import MetadataStore
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
+    from collections.abc import Callable, Sequence
 
     from pyspark.sql import SparkSession
 
@@ -173,7 +173,7 @@ class _Files:
         """
         ref = request.read.pinned.ref
         plan = request.plan()
-        splits = _enough(iter_splits(ref, plan), request.limit)
+        splits = _enough(ref, plan, request.limit)
         top = request.top if request.read.pinned.fallback is None else None
         if top is not None:
             by = select_fields(ref, (top.column,))
@@ -289,7 +289,7 @@ class TableScan(Proxy):
         """Return the partitions to read, pruned by the runtime filters that Spark has passed, if any."""
         splits = self._files.splits
         if self._runtime:
-            splits = plan_splits(self._request.read.pinned.ref, self._request.plan(self._runtime))
+            splits = tuple(iter_bucket_splits(self._request.read.pinned.ref, self._request.plan(self._runtime)))
         return TableBatch(self._bridge, self, splits, self._runtime)
 
     @from_spark
@@ -311,7 +311,7 @@ class TableScan(Proxy):
         if self._stream is not None:
             return self._bridge.driver.statistics(-1, -1)
         files = self._files
-        size = sum(file.file_size for split in files.splits for file in split.files)
+        size = sum(sum(split.sizes()) for split in files.splits)
         rows = sum(split.row_count for split in files.splits)
         # As in Spark's own scans: the columns' share of the default sizes of all columns.
         whole = self._bridge.schema(to_spark_schema(self._request.read.pinned.ref.schema.fields)).defaultSize()
@@ -374,7 +374,7 @@ class TableScan(Proxy):
         if not ORIGINS.isdisjoint(self._request.metadata.fieldNames()):
             splits = [with_origins(split, self._origins) for split in splits]
         if isinstance(reading, str):
-            return python_partitions(bridge, splits), self._python_factory()
+            return self._python_partitions(splits), self._python_factory()
         native, left = reading.divided(splits) if reading.left else (splits, ())
         session = bridge.session()
         settings = _split_settings(ref)
@@ -382,13 +382,17 @@ class TableScan(Proxy):
         partitions = self._packed(packing, native, reading)
         if left:
             # First, since they take longer.
-            partitions = bridge.driver.joined(python_partitions(bridge, left), partitions)
+            partitions = bridge.driver.joined(self._python_partitions(left), partitions)
         return partitions, self._native_factory(reading)
 
     @cached_property
     def _origins(self) -> dict[FileKey, Snapshot]:
         read = self._request.read
         return read.pinned.load_origins(read.store, self._files.plan)
+
+    def _python_partitions(self, splits: Sequence[DataSplit]) -> JavaObject:
+        options = self._request.read.pinned.ref.parsed(ReadOptions)
+        return python_partitions(self._bridge, tuple(pack_splits(splits, options)))
 
     def _python_factory(self) -> JavaObject:
         request = self._request
@@ -402,7 +406,7 @@ class TableScan(Proxy):
         constants = constants_of(self._request.metadata).fieldNames()
 
         def listed(some: Sequence[DataSplit]) -> str:
-            return listed_files(list_native(read.ref, some, reading, constants))
+            return list_native(read.ref, some, reading, constants)
 
         # Files of a fallback branch may be in other buckets, and partitions of Python workers have no keys.
         text = (
@@ -420,8 +424,8 @@ class TableScan(Proxy):
     def _sizes(self) -> tuple[int, int, int]:
         """Bytes, number and number of keys of the files before runtime filters."""
         splits = self._files.splits
-        files = [file.file_size for split in splits for file in split.files]
-        return sum(files), len(files), len({tuple(key.value(split) for key in self._keys) for split in splits})
+        sizes = [size for split in splits for size in split.sizes()]
+        return sum(sizes), len(sizes), len({tuple(key.value(split) for key in self._keys) for split in splits})
 
     def _native_factory(self, reading: NativeReading) -> JavaObject:
         """Return the factory of Spark's readers; one for all plans of the scan, as it broadcasts a configuration."""
@@ -480,13 +484,13 @@ def _split_settings(ref: TableRef) -> dict[str, str]:
     return {setting: str(value) for key, (setting, value) in spark_settings.items() if key in ref.options}
 
 
-def _enough(splits: Iterator[DataSplit], limit: int | None) -> tuple[DataSplit, ...]:
+def _enough(ref: TableRef, plan: ScanPlan, limit: int | None) -> tuple[DataSplit, ...]:
     """Return the first splits that certainly have ``limit`` rows together; all splits if there are not so many rows."""
     if limit is None:
-        return tuple(splits)
+        return tuple(iter_bucket_splits(ref, plan))
     found: list[DataSplit] = []
     rows = 0
-    for split in splits:
+    for split in iter_splits(ref, plan):
         found.append(split)
         # How many rows a filter or a deletion vector leaves is not known before they are read.
         rows += split.row_count if split.rest.is_always_true and not split.vectors else 0

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Final, cast
 from penstock.datafile.parquet.footer import load_column_names
 from penstock.datafile.types import has_leaf, is_variant
 from penstock.format.layout import FileFormat, format_of
+from penstock.format.manifest.entry import StatsLayout
 from penstock.format.types.data_types import (
     INTEGERS,
     ArrayType,
@@ -28,13 +29,17 @@ from penstock.spark.read.conversions import can_convert
 from penstock.spark.types import has_nanoseconds
 from penstock.spark.versions.facts import READS_ORC_INSTANTS, VARIANT
 from penstock.table.assumptions import check_schema_of_file
+from penstock.table.read.files import LazyFiles
 from penstock.table.read.prune import ColumnStatsReader
+from penstock.table.read.prune_columns import are_counted
 from penstock.table.ref import ExternalPaths
 from penstock.table.row_tracking import has_tracked
 
 if TYPE_CHECKING:
     from collections.abc import Hashable, Iterable, Sequence
 
+    from penstock.format.avro.columns import Array
+    from penstock.format.manifest.columns import ManifestColumns
     from penstock.format.manifest.entry import DataFileMeta
     from penstock.format.manifest.stats import ColumnStats
     from penstock.io.file_io import FileIO
@@ -263,6 +268,22 @@ class NativeFileChecker:
             )
         return None
 
+    def files_to_check(self, split: DataSplit) -> Sequence[DataFileMeta]:
+        """Return some files of a split that stand for the others: those are read like one of them.
+
+        Returns:
+            all files, if each has to be looked at.
+        """
+        files, found = split.files, []
+        if split.vectors or not isinstance(files, LazyFiles) or not all(map(_is_parquet, files.names())):
+            return files
+        for part, rows in files.by_layout():
+            (entry,) = part.entries(rows[:1])
+            if self.why_not(split, entry.file) is not None or not self._keys.are_in_all(part, rows, entry.file):
+                return files
+            found.append(entry.file)
+        return found
+
     def columns_of(self, file: DataFileMeta) -> tuple[NativeColumn, ...] | str:
         """Return how Spark reads each column from a file, or why it would read one of them wrong."""
         key = (file.schema_id, format_of(file.file_name))
@@ -289,6 +310,7 @@ class _PartitionColumns:
         self._store = store
         wanted = {field.name for field in fields}
         self.names = tuple(key for key in ref.schema.partition_keys if key in wanted)
+        self._stats = ColumnStatsReader(store.load_schema, [field for field in fields if field.name in self.names])
         self._places: dict[int, tuple[int, ...]] = {}
         self._footers = 0
 
@@ -302,6 +324,20 @@ class _PartitionColumns:
         path = split.path_of(file, ExternalPaths.of(self._ref))
         return _column_names(cast("Hashable", self._ref.file_io), path).issuperset(self.names)
 
+    def are_in_all(self, part: ManifestColumns, rows: Array, like: DataFileMeta) -> bool:
+        """Return whether the statistics of files show the partition columns.
+
+        Args:
+            part: entries of a manifest.
+            rows: those of the files, which have one layout.
+            like: one of the files.
+        """
+        if not self.names or like.value_stats_cols is not None:
+            return not self.names or self._have_statistics(like)
+        layout = StatsLayout(like.schema_id, None, like.write_cols, is_orc=False)
+        places = self._stats.places(layout)
+        return len(places.columns) == len(self.names) and are_counted(part, rows, places)
+
     def _have_statistics(self, file: DataFileMeta) -> bool:
         if file.value_stats_cols is not None:
             return all(name in file.value_stats_cols for name in self.names)
@@ -312,6 +348,10 @@ class _PartitionColumns:
             )
         counts = file.value_stats.null_counts
         return all(place < len(counts) and counts[place] is not None for place in self._places[file.schema_id])
+
+
+def _is_parquet(name: str) -> bool:
+    return name.endswith(".parquet")
 
 
 def stored_fields(ref: TableRef, store: MetadataStore, file: DataFileMeta) -> Sequence[DataField]:

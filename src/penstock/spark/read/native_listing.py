@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from base64 import b64encode
 from decimal import Decimal
+from itertools import repeat
 from typing import TYPE_CHECKING, Final
 
 from penstock.errors import FormatError
@@ -15,7 +16,7 @@ from penstock.table.read.batches import DeletedRows
 from penstock.table.ref import ExternalPaths
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Iterator, Mapping, Sequence
 
     from penstock.format.manifest.entry import DataFileMeta
     from penstock.format.manifest.index_manifest import VectorPlace
@@ -60,18 +61,25 @@ Source:
 
 def list_native(
     ref: TableRef, splits: Sequence[DataSplit], reading: NativeReading, constants: Sequence[str] = ()
-) -> tuple[tuple[str, int, str], ...]:
-    """Return the URI, exact size in bytes and tag of the files of splits that Spark's reader can read.
+) -> str:
+    """Return the files of splits that Spark's reader can read as text for ``Driver.packed``: a file a line.
 
     Args:
         constants: what the reader returns that has one value in all rows of a file.
     """
     external = ExternalPaths.of(ref)
-    if not reading.needs_class and not constants:
-        return _with_uris(
-            ref, [(split.path_of(file, external), file.file_size, "\t") for split in splits for file in split.files]
-        )
-    deleted, found = DeletedRows(ref), []
+    paths = [path for split in splits for path in split.paths(external)]
+    sizes = [size for split in splits for size in split.sizes()]
+    tags = _tags(ref, splits, reading, constants) if reading.needs_class or constants else repeat("\t")
+    # A URI contains no tab and no line break.
+    return "\n".join(map("{}\t{}\t{}".format, ref.file_io.to_uris(paths), sizes, tags))
+
+
+def _tags(
+    ref: TableRef, splits: Sequence[DataSplit], reading: NativeReading, constants: Sequence[str]
+) -> Iterator[str]:
+    """Yield the constants and the tag of each file."""
+    external, deleted = ExternalPaths.of(ref), DeletedRows(ref)
     longs = (FIRST_ROW_ID, LAST_SEQUENCE_NUMBER, SNAPSHOT_ID, COMMIT_TIME)
     cells: dict[str, str | None] = dict.fromkeys(longs, "long")
     cells |= {partition_constant(field.name): cell_of(field.type) for field in ref.schema.partition_fields}
@@ -86,19 +94,13 @@ def list_native(
             values[SNAPSHOT_ID], values[COMMIT_TIME] = origin_of(origins, file)
             row = json.dumps([[cells.get(name) for name in constants], [values[name] for name in constants]])
             tag = _tag(ref, reading, deleted, file, vectors.get(file.file_name)) if reading.needs_class else ""
-            found.append((path, file.file_size, f"{row if constants else ''}\t{tag}"))
-    return _with_uris(ref, found)
+            yield f"{row if constants else ''}\t{tag}"
 
 
 def origin_of(origins: Mapping[str, tuple[int, int]], file: DataFileMeta) -> tuple[int, int] | tuple[None, None]:
     """Return the snapshot that added a file, and its commit time in microseconds; None where they are not known."""
     found = origins.get(file.file_name)
     return (None, None) if found is None else (found[0], found[1] * 1_000)
-
-
-def _with_uris(ref: TableRef, files: Sequence[tuple[str, int, str]]) -> tuple[tuple[str, int, str], ...]:
-    uris = ref.file_io.to_uris([path for path, _, _ in files])
-    return tuple((uri, size, tag) for uri, (_, size, tag) in zip(uris, files, strict=True))
 
 
 def partition_constant(name: str) -> str:

@@ -178,7 +178,7 @@ def plan_reading(
     left: dict[FileKey, DataFileMeta] = {}
     for split in splits:
         deleted = {name for name, _ in split.vectors}
-        for file in split.files:
+        for file in checker.files_to_check(split):
             key = file.schema_id, format_of(file.file_name)
             if key not in columns:
                 stored = stored_fields(ref, store, file)

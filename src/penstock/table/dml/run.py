@@ -460,7 +460,7 @@ class _ChangeRun:
             raise errors[0]
 
     def _outcome(self, unit: _Unit) -> FileOutcome:
-        files = unit.split.files
+        files = tuple(unit.split.files)
         hits = sum(self._progress.hits.get(key, 0) for key in unit.keys)
         if self._change.only_deletes and hits == self._rewriter.count_rows(unit.split, files):
             return self._rewriter.drop(unit.split, files)

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Final, overload
 
 import numpy as np
 
-from penstock.format.manifest.entry import ManifestEntry, merge_entries
+from penstock.format.manifest.entry import DataFileMeta, ManifestEntry, merge_entries
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -235,10 +235,91 @@ class LazyEntries(Sequence[ManifestEntry]):
         """Iterate over them."""
         return iter(self._decoded())
 
+    def by_bucket(self) -> Iterator[tuple[int, int, LazyFiles]]:
+        """Yield each bucket, its number of buckets, and its files in write order; all are of one partition."""
+        buckets, totals = self.files.column("bucket"), self.files.column("total_buckets")
+        order = np.lexsort((self.files.min_sequence_numbers(), buckets))
+        ends = np.flatnonzero(np.diff(buckets[order])) + 1
+        for start, end in pairwise([0, *ends.tolist(), len(order)]):
+            places = order[start:end]
+            yield int(buckets[places[0]]), int(totals[places.min()]), LazyFiles(self, places)
+
     def _decoded(self) -> tuple[ManifestEntry, ...]:
         if self._entries is None:
             self._entries = tuple(self.files.entries())
         return self._entries
+
+
+class LazyFiles(Sequence[DataFileMeta]):
+    """Files that are decoded when they are first used as objects, and kept; it is equal to their tuple.
+
+    Args:
+        entries: of a partition.
+        places: of the files among them, in the order of the files.
+    """
+
+    __slots__ = ("_entries", "_files", "_places")
+
+    def __init__(self, entries: LazyEntries, places: Array) -> None:
+        self._entries = entries
+        self._places = places
+        self._files: tuple[DataFileMeta, ...] | None = None
+
+    def __len__(self) -> int:
+        """Return their number, without decoding them."""
+        return len(self._places)
+
+    @overload
+    def __getitem__(self, index: int) -> DataFileMeta: ...
+    @overload
+    def __getitem__(self, index: slice) -> Sequence[DataFileMeta]: ...
+    def __getitem__(self, index: int | slice) -> DataFileMeta | Sequence[DataFileMeta]:
+        """Return one or some of them."""
+        return self._decoded()[index]
+
+    def __iter__(self) -> Iterator[DataFileMeta]:
+        """Iterate over them."""
+        return iter(self._decoded())
+
+    def __eq__(self, other: object) -> bool:
+        """Whether the files are equal."""
+        return isinstance(other, Sequence) and self._decoded() == tuple(other)
+
+    def __hash__(self) -> int:
+        """Return the hash of the files."""
+        return hash(self._decoded())
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        """Pickle the files themselves."""
+        return tuple, (self._decoded(),)
+
+    def column(self, name: str) -> Array:
+        """Return a column of ``ManifestColumns``, with one value per file."""
+        column: Array = self._entries.files.column(name)[self._places]
+        return column
+
+    def total(self, name: str) -> int:
+        """Return the sum of a column."""
+        return total(self.column(name))
+
+    def names(self) -> list[str]:
+        """Return the names, without decoding the files."""
+        names = self._entries.files.names()[self._places].tolist()
+        return b"\n".join(names).decode().split("\n")
+
+    def by_layout(self) -> Iterator[tuple[ManifestColumns, Array]]:
+        """Yield each manifest with some of the files, and the numbers of those with one layout of statistics in it."""
+        (files,) = self._entries.files.divided([np.sort(self._places)], are_all_used=False)
+        for part, rows in files.by_part():
+            layouts = part.layout[rows]
+            for layout in np.unique(layouts).tolist():
+                yield part, rows[layouts == layout]
+
+    def _decoded(self) -> tuple[DataFileMeta, ...]:
+        if self._files is None:
+            entries = self._entries[:]
+            self._files = tuple(entries[place].file for place in self._places.tolist())
+        return self._files
 
 
 def total_of(entries: Sequence[ManifestEntry], field: str) -> int:

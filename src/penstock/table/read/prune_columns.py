@@ -149,6 +149,26 @@ class ColumnsPruner:
         return None
 
 
+def are_counted(files: ManifestColumns, rows: Array, places: StatsPlaces) -> bool:
+    """Return whether entries certainly have the null counts of some columns.
+
+    Args:
+        files: the entries of a manifest.
+        rows: ascending; the entries to look at, which have one layout.
+        places: of the columns in it.
+    """
+    if files.encoded is None:
+        return False
+    for group in files.statistics(rows):
+        cursor = group.cursor().some(group.rows)
+        for _ in range(2):
+            cursor.spans()  # the minima, and the maxima
+        counts = read_null_counts(cursor, places.arity, max(place for _, place, _ in places.columns))
+        if not cursor.is_good.all() or not all(counts[place][1].all() for _, place, _ in places.columns):
+            return False
+    return True
+
+
 UNKNOWN: Final = np.uint8(0)
 MAY: Final = np.uint8(1)
 CANNOT: Final = np.uint8(2)

@@ -9,11 +9,12 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 from penstock.format.manifest.entry import FileKey
 from penstock.format.row.row import decode_row
 from penstock.options import ReadOptions
+from penstock.table.read.files import LazyEntries, LazyFiles
 from penstock.table.read.prune import NO_FILTER, PartitionPruneResult
 from penstock.table.ref import FileLocator
 
@@ -50,7 +51,7 @@ class DataSplit:
     bucket: int
     total_buckets: int
     bucket_path: str
-    files: tuple[DataFileMeta, ...]
+    files: Sequence[DataFileMeta]
     rest: BoundPredicate
     vectors: tuple[tuple[str, VectorPlace], ...] = ()
     origins: tuple[tuple[str, tuple[int, int]], ...] = ()
@@ -58,7 +59,31 @@ class DataSplit:
     @property
     def row_count(self) -> int:
         """Number of rows in the files, before the filter."""
-        return sum(file.row_count for file in self.files)
+        files = self.files
+        return files.total("row_count") if isinstance(files, LazyFiles) else sum(file.row_count for file in files)
+
+    @property
+    def schema_ids(self) -> set[int]:
+        """Schemas that the files were written with."""
+        files = self.files
+        if isinstance(files, LazyFiles):
+            return set(files.column("schema_id").tolist())
+        return {file.schema_id for file in files}
+
+    def sizes(self) -> list[int]:
+        """Return the size in bytes of each file."""
+        files = self.files
+        if isinstance(files, LazyFiles):
+            sizes: list[int] = files.column("file_size").tolist()
+            return sizes
+        return [file.file_size for file in files]
+
+    def paths(self, external: ExternalPaths) -> list[str]:
+        """Return the path of each file."""
+        files = self.files
+        if isinstance(files, LazyFiles) and not files.column("is_external").any():
+            return [f"{self.bucket_path}/{name}" for name in files.names()]
+        return [self.path_of(file, external) for file in files]
 
     def path_of(self, file: DataFileMeta, external: ExternalPaths) -> str:
         """Return the path of one of the files."""
@@ -73,29 +98,52 @@ def plan_splits(ref: TableRef, plan: ScanPlan, options: ReadOptions | None = Non
 
 
 def iter_splits(ref: TableRef, plan: ScanPlan, options: ReadOptions | None = None) -> Iterator[DataSplit]:
-    """Pack the files of a plan into splits, each bucket separately, in write order.
+    """Pack the files of a plan into splits, each bucket separately, in the order of ``iter_bucket_splits``.
+
+    A partition is packed when its first split is asked for, so a caller that needs the first rows only does not pay for
+    the others.
+
+    Args:
+        options: None for those of the table.
+    """
+    options = options or ref.parsed(ReadOptions)
+    return pack_splits(iter_bucket_splits(ref, plan, options), options)
+
+
+def iter_bucket_splits(ref: TableRef, plan: ScanPlan, options: ReadOptions | None = None) -> Iterator[DataSplit]:
+    """Yield a split for each bucket, with all of its files in write order.
 
     Partitions are sorted by the creation time of their earliest file; with ``scan.plan-sort-partition`` by value, null
-    first. Within a partition, buckets are sorted by number. A partition is packed when its first split is asked for, so
-    a caller that needs the first rows only does not pay for the others.
+    first. Within a partition, buckets are sorted by number.
 
     Args:
         options: None for those of the table.
     """
     if plan.snapshot is None:
         return
-    options = options or ref.parsed(ReadOptions)
+    by_value = (options or ref.parsed(ReadOptions)).plan_sort_partition
     locator = FileLocator.of(ref)
-    for partition in _ordered(plan.partitions, by_value=options.plan_sort_partition):
-        for entries in _by_bucket(partition.entries):
-            packs = pack_files(
-                sorted((entry.file for entry in entries), key=lambda file: file.min_sequence_number),
-                target_bytes=options.split_target_bytes,
-                open_file_cost_bytes=options.split_open_file_cost_bytes,
-            )
-            verdict = PartitionPruneResult(values=partition.values, rest=partition.rest)
-            made = (make_split(locator, plan.snapshot.id, entries[0], files, verdict) for files in packs)
-            yield from (with_vectors(split, plan.vectors) for split in made) if plan.vectors else made
+    for partition in _ordered(plan.partitions, by_value=by_value):
+        verdict = PartitionPruneResult(values=partition.values, rest=partition.rest)
+        for bucket, files in _by_bucket(partition):
+            split = make_split(locator, plan.snapshot.id, bucket, files, verdict)
+            yield with_vectors(split, plan.vectors) if plan.vectors else split
+
+
+def pack_splits(splits: Iterable[DataSplit], options: ReadOptions) -> Iterator[DataSplit]:
+    """Divide splits into splits of about the size that the options say; those that were divided already stay."""
+    for split in splits:
+        packs = pack_files(
+            split.files,
+            target_bytes=options.split_target_bytes,
+            open_file_cost_bytes=options.split_open_file_cost_bytes,
+        )
+        for files in packs:
+            yield split if len(packs) == 1 else with_vectors(replace(split, files=files), _places_of(split))
+
+
+def _places_of(split: DataSplit) -> dict[FileKey, VectorPlace]:
+    return {FileKey(split.partition, split.bucket, name): place for name, place in split.vectors}
 
 
 class BucketFiles(Protocol):
@@ -121,7 +169,7 @@ def make_split(
     locator: FileLocator,
     snapshot_id: int,
     like: BucketFiles,
-    files: tuple[DataFileMeta, ...],
+    files: Sequence[DataFileMeta],
     verdict: PartitionPruneResult,
 ) -> DataSplit:
     """Return a split of files in the bucket of ``like``.
@@ -213,8 +261,23 @@ def _ordered(partitions: Sequence[ScanPartition], *, by_value: bool) -> list[Sca
     )
 
 
-def _by_bucket(entries: Iterable[ManifestEntry]) -> list[list[ManifestEntry]]:
+class _Bucket(NamedTuple):
+    """Of which bucket files are."""
+
+    partition: bytes
+    bucket: int
+    total_buckets: int
+
+
+def _by_bucket(partition: ScanPartition) -> Iterator[tuple[BucketFiles, Sequence[DataFileMeta]]]:
+    """Yield the files of each bucket in write order."""
+    if isinstance(partition.entries, LazyEntries):
+        for bucket, total_buckets, files in partition.entries.by_bucket():
+            yield _Bucket(partition.data, bucket, total_buckets), files
+        return
     buckets: dict[int, list[ManifestEntry]] = {}
-    for entry in entries:
+    for entry in partition.entries:
         buckets.setdefault(entry.bucket, []).append(entry)
-    return [buckets[bucket] for bucket in sorted(buckets)]
+    for bucket in sorted(buckets):
+        first, *_ = entries = buckets[bucket]
+        yield first, tuple(sorted((entry.file for entry in entries), key=lambda file: file.min_sequence_number))

@@ -5,13 +5,37 @@ from __future__ import annotations
 import datetime as dt
 from functools import partial
 from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import TYPE_CHECKING
 
 import pyarrow as pa
+import pytest
+from bench.many_files import make_table
+from hypothesis import example, given
+from hypothesis import strategies as st
 
 from penstock import Catalog, Table
 from penstock.catalog.changes import AddColumn, DropColumn, UpdateColumnType
+from penstock.catalog.place import load_location
+from penstock.format.manifest import columns
+from penstock.format.manifest.columns import EncodedEntries
+from penstock.predicate.parse import parse_filter
+from penstock.spark.read import native_files
+from penstock.spark.read.native_listing import list_native
 from penstock.spark.read.native_reading import PADDED, NativeReading, plan_reading
-from penstock.table.read.split import plan_splits
+from penstock.table.actions.changes import open_committer
+from penstock.table.actions.manifests import compact_manifests
+from penstock.table.metadata_cache import clear_metadata_cache
+from penstock.table.read import scan
+from penstock.table.read.query import plan_query
+from penstock.table.read.split import iter_bucket_splits, plan_splits
+from penstock.table.store import MetadataStore
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from penstock.format.avro.columns import Array
+    from penstock.format.manifest.entry import ManifestEntry
 
 DELETED = Path(__file__).parents[3] / "golden" / "data" / "deleted" / "java142.db" / "t"
 
@@ -114,3 +138,71 @@ def test_char_is_left_to_python_workers_where_it_is_padded(tmp_path: Path) -> No
     for read in (fields, fields[:1]):
         assert isinstance(plan(read), NativeReading)
     assert isinstance(plan(fields[:1], pads=True), NativeReading)
+
+
+FILES = (
+    {},
+    {"metadata.stats-mode": "none"},
+    {"fields.dt.stats-mode": "none"},
+    {"metadata.stats-dense-store": "false", "fields.dt.stats-mode": "none"},
+    {"file.format": "orc"},
+)
+"""Options of an append, of which some write no statistics of a partition column."""
+
+
+@example(places=[0, 3], retyped=8, names=("dt", "v"), is_merged=True)
+@example(places=[0, 0, 0, 0], retyped=2, names=("v",), is_merged=True)
+@given(
+    places=st.lists(st.sampled_from(range(len(FILES))), min_size=1, max_size=8),
+    retyped=st.integers(0, 8),
+    names=st.sampled_from([(), ("v",), ("dt", "v")]),
+    is_merged=st.booleans(),
+)
+def test_files_in_columns_get_the_reader_that_they_get_one_by_one(
+    places: list[int], retyped: int, names: tuple[str, ...], *, is_merged: bool
+) -> None:
+    with TemporaryDirectory() as folder:
+        catalog = Catalog(folder)
+        catalog.create_database("d")
+        table = catalog.create_table("d.t", "v STRING, dt STRING", partition_by=["dt"])
+        for number, place in enumerate(places):
+            if number == retyped:
+                table = catalog.alter_table("d.t", UpdateColumnType(column="v", type="INT", allow_explicit=True))
+            rows = [{"v": place if number >= retyped else str(place), "dt": each} for each in "ab"]
+            table.with_options(FILES[place]).append(rows)
+        if is_merged:
+            compact_manifests(open_committer(load_location(table.location)))
+        fields = tuple(field for field in table.schema.fields if field.name in names)
+        readings = []
+        for minimum in (0, 10**9):
+            with pytest.MonkeyPatch.context() as patch:
+                clear_metadata_cache()
+                patch.setattr(columns, "MIN_RECORDS", 1)
+                patch.setattr(scan, "MIN_COLUMNS", minimum)
+                # As of files of a migrated directory.
+                patch.setattr(native_files, "_column_names", lambda *_: frozenset())
+                query = table._handle.plan(None, None, {})
+                splits = tuple(iter_bucket_splits(query.ref, query.plan))
+                readings.append(plan_reading(query.ref, table._store, splits, fields, has_class=lambda: True))
+        clear_metadata_cache()
+        assert readings[0] == readings[1]
+
+
+def test_many_files_are_listed_without_an_object_for_each(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    ref = make_table(str(tmp_path / "warehouse"), 3_000, commits=2)
+    clear_metadata_cache()
+    decoded: list[int] = []
+    entries = EncodedEntries.entries
+
+    def counted(self: EncodedEntries, rows: Array) -> Iterator[ManifestEntry]:
+        decoded.append(len(rows))
+        return entries(self, rows)
+
+    monkeypatch.setattr(EncodedEntries, "entries", counted)
+    store = MetadataStore(ref)
+    query = plan_query(ref, store, parse_filter("dt >= 'day-050'"))
+    splits = tuple(iter_bucket_splits(ref, query.plan))
+    reading = plan_reading(ref, store, splits, ref.schema.fields, has_class=bool)
+    assert isinstance(reading, NativeReading)
+    assert len(list_native(ref, splits, reading).split("\n")) == 1_500
+    assert sum(decoded) <= len(splits)

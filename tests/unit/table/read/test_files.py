@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import pickle
 import threading
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
@@ -20,15 +21,18 @@ from penstock.format.manifest import files as manifest_files
 from penstock.format.manifest.columns import EncodedEntries, columns_of_entries
 from penstock.format.manifest.entry import FileKind, ManifestEntry
 from penstock.format.manifest.stats import ColumnStats
+from penstock.options import ReadOptions
 from penstock.predicate.parse import parse_filter
 from penstock.table import store
 from penstock.table.compact.plan import plan_compaction
 from penstock.table.metadata_cache import MetadataCache, clear_metadata_cache
 from penstock.table.read import live, scan
 from penstock.table.read.batches import read_arrow
-from penstock.table.read.files import FileColumns, LazyEntries, count_pairs, total
+from penstock.table.read.files import FileColumns, LazyEntries, LazyFiles, count_pairs, total
 from penstock.table.read.prune_columns import GroupBounds
 from penstock.table.read.scan import ScanPlan, live_entries, plan_scan
+from penstock.table.read.split import iter_bucket_splits, plan_splits
+from penstock.table.ref import ExternalPaths
 from penstock.table.store import MetadataStore
 
 if TYPE_CHECKING:
@@ -60,18 +64,30 @@ def in_columns(monkeypatch: pytest.MonkeyPatch) -> Iterator[pytest.MonkeyPatch]:
 
 def file_of(table: MemoryTable, number: int, **values: Any) -> ManifestEntry:
     stats = {"id": ColumnStats(min=number, max=number + 9, null_count=0)}
-    file = table.file(f"data-{number}", stats, creation_millis=1_000 + number * 7 % 50, **values)
+    millis, first = 1_000 + number * 7 % 50, number * 5 % 3
+    file = table.file(f"data-{number}", stats, creation_millis=millis, min_sequence_number=first, **values)
     return table.entry(file, ["abc"[number % 3]], bucket=number % 4, total_buckets=4)
 
 
 def assert_same(table: MemoryTable, where: str | None, created: int | None = None) -> None:
     predicate = None if where is None else parse_filter(where)
     plans: list[ScanPlan] = []
+    found = []
     for minimum in (0, 0, 10**9):  # the second time, the manifests are cached
         with pytest.MonkeyPatch.context() as patch:
             patch.setattr(columns, "MIN_RECORDS", 1)
             patch.setattr(scan, "MIN_COLUMNS", minimum)
             plans.append(plan_scan(table.store, table.ref, table.snapshots[-1], predicate, created))
+        splits = tuple(iter_bucket_splits(table.ref, plans[-1]))
+        assert all(isinstance(split.files, tuple if minimum else LazyFiles) for split in splits)
+        external = ExternalPaths.of(table.ref)
+        facts = [(each.paths(external), each.sizes(), each.row_count, each.schema_ids) for each in splits]
+        packed = plan_splits(table.ref, plans[-1], ReadOptions(split_target_bytes=3_000, split_open_file_cost_bytes=1))
+        copies = pickle.loads(pickle.dumps(splits))
+        assert copies == splits
+        assert hash(copies) == hash(splits)
+        found.append((facts, packed, splits))
+    assert found[0] == found[1] == found[2]
     *in_both_ways, by_entries = plans
     for by_columns in in_both_ways:
         assert by_columns.funnel == by_entries.funnel

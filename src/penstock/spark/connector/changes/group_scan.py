@@ -9,6 +9,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
 from penstock.errors import UnsupportedFeatureError
+from penstock.options import ReadOptions
 from penstock.predicate.bind import columns_of
 from penstock.predicate.tree import IsNull, Or
 from penstock.spark.connector.metadata_column import PLACES
@@ -19,6 +20,7 @@ from penstock.spark.connector.scan_builder import TableScanBuilder
 from penstock.spark.read.native_reading import PADDED
 from penstock.table.dml.replacement import ReadFiles
 from penstock.table.read.prune import NO_FILTER
+from penstock.table.read.split import pack_splits
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
@@ -124,7 +126,8 @@ class ChangeScan(TableScan):
         That query reads the columns of the condition, so it is useful only if it can exclude some of the files. Spark
         fails to plan it for a condition on values that it pads.
         """
-        if len(self._files.splits) < _MIN_SPLITS or self._files.reading == PADDED:
+        options = self._request.read.pinned.ref.parsed(ReadOptions)
+        if len(tuple(pack_splits(self._files.splits, options))) < _MIN_SPLITS or self._files.reading == PADDED:
             return self._bridge.references(())
         keys = self._request.read.pinned.ref.schema.partition_keys
         without = frozenset(keys if self.partition_count() < _MIN_PARTITIONS else ())

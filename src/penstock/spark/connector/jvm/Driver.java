@@ -940,7 +940,7 @@ public class Driver {
                 made.add(partition(made.size(), files));
                 files = new ArrayList();
             } else {
-                String[] parts = lines[i].split("\t", 4);
+                String[] parts = parts(lines[i]);
                 long size = Long.parseLong(parts[1]);
                 files.add(file(SparkPath.fromUrlString(parts[0]), 0, size, size, parts[2], parts[3]));
             }
@@ -962,7 +962,7 @@ public class Driver {
         SQLConf conf = session.sessionState().conf();
         long total = lines.length * conf.filesOpenCostInBytes();
         for (int i = 0; i < lines.length; i++) {
-            total += Long.parseLong(lines[i].split("\t", 4)[1]);
+            total += Long.parseLong(parts(lines[i])[1]);
         }
         return (InputPartition[]) packed(session, lines, splitBytes(session, conf, total)).toArray(new InputPartition[0]);
     }
@@ -976,17 +976,31 @@ public class Driver {
 
     private List packed(SparkSession session, String[] lines, long most) throws Exception {
         List files = new ArrayList();
+        List smaller = new ArrayList();
         for (int i = 0; i < lines.length; i++) {
-            String[] parts = lines[i].split("\t", 4);
+            String[] parts = parts(lines[i]);
             SparkPath path = SparkPath.fromUrlString(parts[0]);
             long size = Long.parseLong(parts[1]);
             for (long start = 0; start == 0 || start < size; start += most) {
-                files.add(file(path, start, Math.min(most, size - start), size, parts[2], parts[3]));
+                long length = Math.min(most, size - start);
+                (length == most ? files : smaller).add(file(path, start, length, size, parts[2], parts[3]));
             }
         }
         // Spark fills one partition after the other, and takes the largest files first.
-        files.sort(new LargestFirst());
+        smaller.sort(new LargestFirst());
+        files.addAll(smaller);
         return list(FilePartition.getFilePartitions(session, PythonUtils.toSeq(files), most));
+    }
+
+    /** Return the four parts of a line as of ordered; String.split takes twice as long. */
+    private static String[] parts(String line) {
+        int size = line.indexOf('\t') + 1;
+        int constants = line.indexOf('\t', size) + 1;
+        int tag = line.indexOf('\t', constants) + 1;
+        return new String[] {
+            line.substring(0, size - 1), line.substring(size, constants - 1), line.substring(constants, tag - 1),
+            line.substring(tag)
+        };
     }
 
     /** The rule of FilePartition.maxSplitBytes, which cannot be called with a number. */

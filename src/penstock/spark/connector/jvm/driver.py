@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Final
 from penstock.spark.versions.facts import CONNECT_MERGES, HAS_CLASSIC, SCHEMA_EVOLUTION
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Sequence
+    from collections.abc import Callable, Iterable
 
 # Of Java: the first one that allows calls of static methods of interfaces.
 _TARGET_VERSION: Final = 8
@@ -54,17 +54,3 @@ def compile_class(compiler: Any, loader: Any, name: str) -> Any:  # noqa: ANN401
 def places_text(places: Iterable[int]) -> str:
     """Return positions as text for ``Driver.chosen`` and ``Driver.filters``; an array would take a call per element."""
     return ",".join(map(str, places))
-
-
-def ordered_files(runs: Iterable[Sequence[tuple[str, int, str]]]) -> str:
-    """Return the text that ``Driver.ordered`` takes.
-
-    Args:
-        runs: URI, exact size in bytes and tag of the files of each partition; no run is empty.
-    """
-    return "\n\n".join(map(listed_files, runs))
-
-
-def listed_files(files: Iterable[tuple[str, int, str]]) -> str:
-    """Return the text that ``Driver.packed`` takes; a URI contains no tab and no line break."""
-    return "\n".join(f"{uri}\t{size}\t{tag}" for uri, size, tag in files)

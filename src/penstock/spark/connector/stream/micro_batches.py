@@ -21,7 +21,6 @@ from pyspark.sql.types import StructType
 from penstock.options import StreamOptions
 from penstock.predicate.bind import columns_of
 from penstock.spark.connector.executor_classes import executors_have_classes
-from penstock.spark.connector.jvm.driver import ordered_files
 from penstock.spark.connector.native_reader import native_factory
 from penstock.spark.connector.proxy import Proxy, from_spark
 from penstock.spark.connector.pushdown import conjunction_of, translate_nodes
@@ -285,7 +284,7 @@ class BatchReader:
         for task in tasks:
             (left if reading.left and reading.divided(task.splits)[1] else native).append(task)
         files = [list_native(self.ref, task.splits, reading) for task in native]
-        partitions = self._bridge.driver.ordered(ordered_files(files))
+        partitions = self._bridge.driver.ordered("\n\n".join(files))
         if left:
             self._log("some files of its stream are", reading.reason)
             partitions = self._bridge.driver.joined(python_partitions(self._bridge, left), partitions)
