@@ -15,15 +15,24 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     import pyarrow as pa
+    import pyarrow.parquet as pq
 
 _OF_ROWS: Final = b"org.apache.spark.sql.parquet.row.metadata"
 _OF_VALUE: Final = b"spark.sql.catalyst.type"
 _IN_PARQUET: Final = re.compile(r"variant|interval.*")
 _IN_ORC: Final = re.compile(r"variant|interval.*|timestamp.*")
+# pyarrow reads the logical type as a struct, and shows the type of a group only in this text.
+_VARIANT: Final = re.compile(r"^ +\w+ group field_id=-?\d+ (.+) \(Variant\(\d+\)\) \{$", re.MULTILINE)
 
 
-def unstored_types(schema: pa.Schema) -> dict[str, str]:
-    """Return the types that readers other than Spark do not find, by the names of their columns."""
+def unstored_types(schema: pa.Schema, parquet: pq.ParquetSchema | None = None) -> dict[str, str]:
+    """Return the types that readers other than Spark do not find, by the names of their columns.
+
+    Args:
+        parquet: the schema of a Parquet file, in which other writers name VARIANT.
+    """
+    if parquet is not None and (names := _VARIANT.findall(str(parquet))):
+        return dict.fromkeys(names, "variant")
     rows = (schema.metadata or {}).get(_OF_ROWS)
     if rows is None:
         columns, pattern = [(field.name, _of_field(field)) for field in schema], _IN_ORC

@@ -112,6 +112,13 @@ def _condition(rng: random.Random, depth: int = 2) -> str:
             f"{column} LIKE '{rng.choice(TEXTS)}%'",
             f"{column} IS NULL",
             f"length({column}) > 2",
+            f"{column} {rng.choice(('', 'NOT '))}BETWEEN {texts[0]} AND {texts[1]}",
+            f"{column} {rng.choice(('', 'NOT '))}IN ({texts[0]}, NULL, {texts[1]})",
+            f"{column} {rng.choice(('', 'NOT '))}LIKE {texts[0]}",
+            f"{rng.choice(('trim', 'rtrim', 'upper'))}({column}) {rng.choice(('=', '<>', '<'))} {texts[0]}",
+            f"coalesce({column}, {texts[0]}) <> {texts[1]}",
+            f"startswith({column}, {texts[0]})",
+            f"{column} {rng.choice(('=', '<>', '>'))} (SELECT {texts[0]})",
             f"{column} = {rng.choice('cpv')}",
         )
     )

@@ -134,16 +134,18 @@ def source_schema(file_io: FileIO, files: Sequence[SourceFile], types: Mapping[s
     """
     schemas: list[pa.Schema] = []
     for file in files:
+        parquet = None
         with _named(file):
             if file.format in _WITH_FOOTER:
                 fragment = _fragment(file_io, file)
                 schema = fragment.physical_schema
                 if file.format is SourceFormat.PARQUET:
+                    parquet = fragment.metadata.schema
                     _check_int96(file.path, fragment.metadata, types)
             else:
                 with _opened(file_io, file) as stream:
                     schema = _infer(stream, file)
-        for name, kind in unstored_types(schema).items():
+        for name, kind in unstored_types(schema, parquet).items():
             raise SchemaMismatchError(
                 f"{file.path}: column '{name}' has values of Spark's type {kind}, which only Spark reads: give a "
                 "session, convert(..., spark=spark), or penstock convert --spark local[2]"

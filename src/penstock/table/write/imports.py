@@ -383,7 +383,7 @@ def _columns_of(file_io: FileIO, path: str) -> tuple[FileFormat, tuple[ColumnSpe
             raise FormatError("is neither a Parquet nor an ORC file; move it away, or give its name a leading _")
         file = pq.ParquetFile(source) if found is FileFormat.PARQUET else None
         schema = orc.ORCFile(source).schema if file is None else file.schema_arrow
-        for name, kind in unstored_types(schema).items():
+        for name, kind in unstored_types(schema, None if file is None else file.schema).items():
             raise UnsupportedFeatureError(
                 f"has values of Spark's type {kind} in column '{name}'; penstock convert --spark local[2] copies the "
                 "rows instead"

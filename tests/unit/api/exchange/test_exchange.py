@@ -233,6 +233,17 @@ def test_columns_that_differ_in_case_only_are_refused(
         penstock.convert(catalog, "shop.t", tmp_path / "old", dry_run=True)
 
 
+def test_variant_of_other_writers_is_no_row_of_bytes(catalog: penstock.Catalog, tmp_path: Path) -> None:
+    source = tmp_path / "old"
+    source.mkdir()
+    variant = """'{"a": 1}'::JSON::VARIANT AS v"""
+    duckdb.sql(f"COPY (SELECT 1 AS k, {variant}) TO '{source}/a.parquet'")
+    with pytest.raises(penstock.SchemaMismatchError, match="'v' has values of Spark's type variant, which only Spark"):
+        penstock.convert(catalog, "shop.t", source)
+    with pytest.raises(penstock.UnsupportedFeatureError, match="Spark's type variant in column 'v'; penstock convert"):
+        catalog.migrate(source, "shop.t")
+
+
 def test_types_that_only_spark_knows_are_refused(catalog: penstock.Catalog, tmp_path: Path) -> None:
     parquet, orc_files = tmp_path / "parquet", tmp_path / "orc"
     parquet.mkdir()
