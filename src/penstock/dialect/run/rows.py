@@ -26,6 +26,7 @@ from penstock.dialect.run.views import entered
 from penstock.dialect.settings import read_settings
 from penstock.dialect.stored_views import places_of
 from penstock.errors import InvalidSqlError, SchemaMismatchError, UnsupportedFeatureError
+from penstock.format.types.data_types import AtomicType, TypeRoot
 from penstock.format.types.text import format_sql_type
 from penstock.table.write.imports import constant_array
 
@@ -45,6 +46,12 @@ if TYPE_CHECKING:
     from penstock.format.types.data_types import DataField
 
 _UNSAFE: Final = re.compile(r"[^\w.-]+")
+_EXAMPLES: Final = {
+    TypeRoot.DATE: "2026-01-31",
+    TypeRoot.TIME: "10:00:00",
+    TypeRoot.TIMESTAMP: "2026-01-31 10:00:00",
+    TypeRoot.TIMESTAMP_LTZ: "2026-01-31 10:00:00Z",
+}
 
 
 def select(state: SqlState, statement: Select) -> Outcome:
@@ -309,9 +316,11 @@ def _constant(target: _Target, field: DataField, text: str | None, count: int = 
     try:
         return constant_array(field, text, count)
     except SchemaMismatchError as error:
+        example = _EXAMPLES.get(field.type.root) if isinstance(field.type, AtomicType) else None
+        cure = f"; write a text such as '{example}'" if example else ""
         raise SchemaMismatchError(
             f"table {target.name}: PARTITION ({field.name} = '{text}'): '{text}' is not a value of its type "
-            f"{format_sql_type(field.type)}"
+            f"{format_sql_type(field.type)}{cure}"
         ) from error
 
 

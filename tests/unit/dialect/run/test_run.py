@@ -194,6 +194,18 @@ def test_a_partition_value_of_another_type_is_refused(shop: Sql, value: str) -> 
     assert shop.rows("SELECT n FROM t WHERE id = 1") == [{"n": 5}]
 
 
+@pytest.mark.parametrize("kind", ["TIME(3)", "DATE", "TIMESTAMP(3)", "TIMESTAMP_LTZ(3)"])
+def test_a_number_as_the_time_of_a_partition_is_refused_with_an_example_that_is_taken(shop: Sql, kind: str) -> None:
+    shop(f"CREATE TABLE t (id INT, at {kind}) PARTITIONED BY (at)")
+    text = "INSERT OVERWRITE t PARTITION (at = 3600000) VALUES (1)"
+    with pytest.raises(
+        SchemaMismatchError, match=r"PARTITION \(at = '3600000'\): .*; write a text such as "
+    ) as refused:
+        shop(text)
+    shop(text.replace("3600000", str(refused.value).partition("such as ")[2]))
+    assert len(shop.rows("SELECT at FROM t")) == 1
+
+
 def test_partitions_of_a_branch_are_shown(shop: Sql) -> None:
     shop("CALL sys.create_branch('orders', 'b'); INSERT INTO orders$branch_b (id, dt) VALUES (7, 'z')")
     assert shop.rows("SHOW PARTITIONS orders$branch_b") == [{"partition name": "dt=z"}]
