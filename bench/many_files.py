@@ -80,10 +80,11 @@ def make_files(ref: TableRef, filter: str) -> str:
     """Create the files of one partition on storage, of the sizes of their entries but empty; return their directory."""
     (split,) = iter_bucket_splits(ref, plan_query(ref, MetadataStore(ref), parse_filter(filter)).plan)
     Path(split.bucket_path).mkdir(parents=True)
-    for path, size in zip(split.paths(ExternalPaths.of(ref)), split.sizes(), strict=True):
-        Path(path).touch()
-        os.truncate(path, size)
-    return split.bucket_path
+    ((directory, names),) = split.by_directory(ExternalPaths.of(ref))
+    for name, size in zip(names, split.sizes(), strict=True):
+        Path(directory, name).touch()
+        os.truncate(f"{directory}/{name}", size)
+    return directory
 
 
 def partition_value(file: int, files: int) -> str:

@@ -226,9 +226,14 @@ class FileIO(ABC):
     def to_uri(self, path: str) -> str:
         """Return the path as a URI that Spark's readers accept (``file:///...``, ``s3a://...``)."""
 
-    def to_uris(self, paths: Sequence[str]) -> Sequence[str]:
-        """Return ``to_uri`` of each path."""
-        return [self.to_uri(path) for path in paths]
+    def to_uris(self, directory: str, names: Sequence[str]) -> tuple[str, Sequence[str]]:
+        """Return the URI of a directory, and the last parts of the URIs of files in it, as of ``to_uri``.
+
+        Args:
+            names: of the files, at least one.
+        """
+        uris = [self.to_uri(f"{directory}/{name}") for name in names]
+        return uris[0].rpartition("/")[0], [uri.rpartition("/")[2] for uri in uris]
 
     # What kind of storage it is
 

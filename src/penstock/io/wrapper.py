@@ -70,9 +70,9 @@ class WrappingFileIO(FileIO):
         """Delegate."""
         return self.inner.to_uri(self.real(path))
 
-    def to_uris(self, paths: Sequence[str]) -> Sequence[str]:
+    def to_uris(self, directory: str, names: Sequence[str]) -> tuple[str, Sequence[str]]:
         """Delegate."""
-        return self.inner.to_uris([self.real(path) for path in paths])
+        return self.inner.to_uris(self.real(directory), names)
 
     @property
     def is_object_store(self) -> bool:

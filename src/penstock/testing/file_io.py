@@ -163,9 +163,9 @@ class RecordingFileIO(FileIO):
         """Delegate; not recorded, since it does not access storage."""
         return self.inner.to_uri(path)
 
-    def to_uris(self, paths: Sequence[str]) -> Sequence[str]:
+    def to_uris(self, directory: str, names: Sequence[str]) -> tuple[str, Sequence[str]]:
         """Delegate."""
-        return self.inner.to_uris(paths)
+        return self.inner.to_uris(directory, names)
 
     def _note(self, operation: Operation, path: str) -> int:
         """Record the call; return its number, from 1."""

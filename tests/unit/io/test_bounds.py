@@ -46,7 +46,7 @@ _CALLS: dict[str, Callable[[FileIO, str], object]] = {
     "rename to": lambda file_io, path: file_io.rename_file(f"{Path(path).parent.parent}/table/own", path),
     "rename directory": lambda file_io, path: file_io.rename_dir(path, f"{path}-2"),
     "uri": lambda file_io, path: file_io.to_uri(path),
-    "uris": lambda file_io, path: file_io.to_uris([str(Path(path).parent / "other"), path]),
+    "uris": lambda file_io, path: file_io.to_uris(str(Path(path).parent), ["other", Path(path).name]),
 }
 
 

@@ -45,7 +45,7 @@ from penstock.spark.types import nullable, to_spark_schema, to_spark_type
 from penstock.spark.versions.python_api import classic
 from penstock.table.read.batches import DeletedRows, TableReader, select_fields
 from penstock.table.read.prune import NO_FILTER
-from penstock.table.read.split import plan_splits
+from penstock.table.read.split import by_directory, plan_splits
 from penstock.table.ref import ExternalPaths
 from penstock.table.row_tracking import TRACKED
 from penstock.table.store import MetadataStore
@@ -107,7 +107,8 @@ def to_frame(
             others.append(replace(split, files=tuple(left)))
     frames = []
     for group, files in native.items():
-        uris = ref.file_io.to_uris([path for path, _ in files])
+        listed = (ref.file_io.to_uris(*some) for some in by_directory(path for path, _ in files))
+        uris = (f"{parent}/{name}" for parent, names in listed for name in names)
         sized = [(uri, size) for uri, (_, size) in zip(uris, files, strict=True)]
         frames.append(_native_frame(spark, plan, fields, group, sized))
     if others or not frames:

@@ -62,17 +62,21 @@ Source:
 def list_native(
     ref: TableRef, splits: Sequence[DataSplit], reading: NativeReading, constants: Sequence[str] = ()
 ) -> str:
-    """Return the files of splits that Spark's reader can read as text for ``Driver.packed``: a file a line.
+    """Return the files of splits that Spark's reader can read as text for ``Driver.packed``.
 
     Args:
         constants: what the reader returns that has one value in all rows of a file.
     """
     external = ExternalPaths.of(ref)
-    paths = [path for split in splits for path in split.paths(external)]
-    sizes = [size for split in splits for size in split.sizes()]
     tags = _tags(ref, splits, reading, constants) if reading.needs_class or constants else repeat("\t")
-    # A URI contains no tab and no line break.
-    return "\n".join(map("{}\t{}\t{}".format, ref.file_io.to_uris(paths), sizes, tags))
+    lines: list[str] = []
+    for split in splits:
+        sizes = iter(split.sizes())
+        for directory, some in split.by_directory(external):
+            parent, names = ref.file_io.to_uris(directory, some)
+            # A URI contains no tab and no line break.
+            lines += (parent, *map("{}\t{}\t{}".format, names, sizes, tags))
+    return "\n".join(lines)
 
 
 def _tags(

@@ -9,6 +9,8 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, replace
+from itertools import groupby
+from operator import itemgetter
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 from penstock.format.manifest.entry import FileKey
@@ -78,18 +80,26 @@ class DataSplit:
             return sizes
         return [file.file_size for file in files]
 
-    def paths(self, external: ExternalPaths) -> list[str]:
-        """Return the path of each file."""
+    def by_directory(self, external: ExternalPaths) -> Iterator[tuple[str, list[str]]]:
+        """Yield directories, and the names of the files in each, in the order of the files."""
         files = self.files
         if isinstance(files, LazyFiles) and not files.column("is_external").any():
-            return [f"{self.bucket_path}/{name}" for name in files.names()]
-        return [self.path_of(file, external) for file in files]
+            yield self.bucket_path, files.names()
+        else:
+            yield from by_directory(self.path_of(file, external) for file in files)
 
     def path_of(self, file: DataFileMeta, external: ExternalPaths) -> str:
         """Return the path of one of the files."""
         if file.external_path:
             return external.readable(file.external_path)
         return f"{self.bucket_path}/{file.file_name}"
+
+
+def by_directory(paths: Iterable[str]) -> Iterator[tuple[str, list[str]]]:
+    """Yield the directories of consecutive files, and the names of the files in them."""
+    parts = (path.rpartition("/") for path in paths)
+    for directory, group in groupby(parts, key=itemgetter(0)):
+        yield directory, [name for _, _, name in group]
 
 
 def plan_splits(ref: TableRef, plan: ScanPlan, options: ReadOptions | None = None) -> tuple[DataSplit, ...]:

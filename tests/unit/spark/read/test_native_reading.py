@@ -204,5 +204,5 @@ def test_many_files_are_listed_without_an_object_for_each(monkeypatch: pytest.Mo
     splits = tuple(iter_bucket_splits(ref, query.plan))
     reading = plan_reading(ref, store, splits, ref.schema.fields, has_class=bool)
     assert isinstance(reading, NativeReading)
-    assert len(list_native(ref, splits, reading).split("\n")) == 1_500
+    assert len(list_native(ref, splits, reading).split("\n")) == 1_500 + len(splits)
     assert sum(decoded) <= len(splits)

@@ -81,7 +81,7 @@ def assert_same(table: MemoryTable, where: str | None, created: int | None = Non
         splits = tuple(iter_bucket_splits(table.ref, plans[-1]))
         assert all(isinstance(split.files, tuple if minimum else LazyFiles) for split in splits)
         external = ExternalPaths.of(table.ref)
-        facts = [(each.paths(external), each.sizes(), each.row_count, each.schema_ids) for each in splits]
+        facts = [([*each.by_directory(external)], each.sizes(), each.row_count, each.schema_ids) for each in splits]
         packed = plan_splits(table.ref, plans[-1], ReadOptions(split_target_bytes=3_000, split_open_file_cost_bytes=1))
         copies = pickle.loads(pickle.dumps(splits))
         assert copies == splits

@@ -832,7 +832,7 @@ public class Driver {
         for (int i = 0; i < runs.length; i++) {
             int end = runs[i].indexOf('\n');
             InternalRow key = row((List) json.readValue(runs[i].substring(0, end), List.class), cells.split(","));
-            for (Iterator each = packed(session, runs[i].substring(end + 1).split("\n"), most).iterator(); each.hasNext();) {
+            for (Iterator each = packed(session, files(runs[i].substring(end + 1)), most).iterator(); each.hasNext();) {
                 made.add(new KeyedPartition((InputPartition) each.next(), key));
             }
         }
@@ -928,27 +928,17 @@ public class Driver {
     /**
      * Return one partition for each run of files, which keep their order.
      *
-     * @param text URI, size in bytes, types and values of constant columns in JSON, and tag of each file, a file a line,
-     *     with tabulators between; an empty line ends a run
+     * @param text a line with the URI of a directory before its files; for each file a line with the last part of its
+     *     URI, size in bytes, types and values of constant columns in JSON, and tag, with tabulators between; an empty
+     *     line ends a run
      */
     public InputPartition[] ordered(String text) throws Exception {
-        List made = new ArrayList();
-        List files = new ArrayList();
-        String[] lines = text.isEmpty() ? new String[0] : text.split("\n");
-        for (int i = 0; i < lines.length; i++) {
-            if (lines[i].isEmpty()) {
-                made.add(partition(made.size(), files));
-                files = new ArrayList();
-            } else {
-                String[] parts = parts(lines[i]);
-                long size = Long.parseLong(parts[1]);
-                files.add(file(SparkPath.fromUrlString(parts[0]), 0, size, size, parts[2], parts[3]));
-            }
+        String[] runs = text.isEmpty() ? new String[0] : text.split("\n\n");
+        InputPartition[] made = new InputPartition[runs.length];
+        for (int i = 0; i < runs.length; i++) {
+            made[i] = new FilePartition(i, (PartitionedFile[]) files(runs[i]).toArray(new PartitionedFile[0]));
         }
-        if (!files.isEmpty()) {
-            made.add(partition(made.size(), files));
-        }
-        return (InputPartition[]) made.toArray(new InputPartition[0]);
+        return made;
     }
 
     /**
@@ -958,13 +948,13 @@ public class Driver {
      * @param text as for ordered, without empty lines
      */
     public InputPartition[] packed(SparkSession session, String text) throws Exception {
-        String[] lines = text.isEmpty() ? new String[0] : text.split("\n");
         SQLConf conf = session.sessionState().conf();
-        long total = lines.length * conf.filesOpenCostInBytes();
-        for (int i = 0; i < lines.length; i++) {
-            total += Long.parseLong(parts(lines[i])[1]);
+        List files = files(text);
+        long total = files.size() * conf.filesOpenCostInBytes();
+        for (int i = 0; i < files.size(); i++) {
+            total += ((PartitionedFile) files.get(i)).length();
         }
-        return (InputPartition[]) packed(session, lines, splitBytes(session, conf, total)).toArray(new InputPartition[0]);
+        return (InputPartition[]) packed(session, files, splitBytes(session, conf, total)).toArray(new InputPartition[0]);
     }
 
     /** Return the partitions of both arrays. */
@@ -974,33 +964,26 @@ public class Driver {
         return all;
     }
 
-    private List packed(SparkSession session, String[] lines, long most) throws Exception {
-        List files = new ArrayList();
+    private List packed(SparkSession session, List files, long most) {
+        List pieces = new ArrayList(files.size());
         List smaller = new ArrayList();
-        for (int i = 0; i < lines.length; i++) {
-            String[] parts = parts(lines[i]);
-            SparkPath path = SparkPath.fromUrlString(parts[0]);
-            long size = Long.parseLong(parts[1]);
+        for (int i = 0; i < files.size(); i++) {
+            PartitionedFile file = (PartitionedFile) files.get(i);
+            long size = file.length();
             for (long start = 0; start == 0 || start < size; start += most) {
                 long length = Math.min(most, size - start);
-                (length == most ? files : smaller).add(file(path, start, length, size, parts[2], parts[3]));
+                (length == most ? pieces : smaller).add(length == size ? file : piece(file, start, length));
             }
         }
         // Spark fills one partition after the other, and takes the largest files first.
         smaller.sort(new LargestFirst());
-        files.addAll(smaller);
-        return list(FilePartition.getFilePartitions(session, PythonUtils.toSeq(files), most));
+        pieces.addAll(smaller);
+        return list(FilePartition.getFilePartitions(session, PythonUtils.toSeq(pieces), most));
     }
 
-    /** Return the four parts of a line as of ordered; String.split takes twice as long. */
-    private static String[] parts(String line) {
-        int size = line.indexOf('\t') + 1;
-        int constants = line.indexOf('\t', size) + 1;
-        int tag = line.indexOf('\t', constants) + 1;
-        return new String[] {
-            line.substring(0, size - 1), line.substring(size, constants - 1), line.substring(constants, tag - 1),
-            line.substring(tag)
-        };
+    private static PartitionedFile piece(PartitionedFile file, long start, long length) {
+        return new PartitionedFile(file.partitionValues(), file.filePath(), start, length, NO_HOSTS, 0L, file.length(),
+            file.otherConstantMetadataColumnValues());
     }
 
     /** The rule of FilePartition.maxSplitBytes, which cannot be called with a number. */
@@ -1016,22 +999,34 @@ public class Driver {
         }
     }
 
-    private PartitionedFile file(SparkPath path, long start, long length, long size, String constants, String tag)
-            throws Exception {
-        InternalRow row = InternalRow.empty();
-        if (!constants.isEmpty()) {
-            List parts = (List) json.readValue(constants, List.class);
-            row = row((List) parts.get(1), (String[]) ((List) parts.get(0)).toArray(new String[0]));
+    /** Return whole files; the text is as for ordered, without empty lines. */
+    private List files(String text) throws Exception {
+        String[] lines = text.isEmpty() ? new String[0] : text.split("\n");
+        List made = new ArrayList(lines.length);
+        String directory = "";
+        for (int i = 0; i < lines.length; i++) {
+            String line = lines[i];
+            int size = line.indexOf('\t') + 1;
+            if (size == 0) {
+                directory = line + "/";
+                continue;
+            }
+            int constants = line.indexOf('\t', size) + 1;
+            int tag = line.indexOf('\t', constants) + 1;
+            InternalRow row = InternalRow.empty();
+            if (tag - 1 > constants) {
+                List parts = (List) json.readValue(line.substring(constants, tag - 1), List.class);
+                row = row((List) parts.get(1), (String[]) ((List) parts.get(0)).toArray(new String[0]));
+            }
+            scala.collection.immutable.Map tags = scala.collection.immutable.Map$.MODULE$.empty();
+            if (tag < line.length()) {
+                tags = (scala.collection.immutable.Map) tags.updated("penstock", line.substring(tag));
+            }
+            long bytes = Long.parseLong(line.substring(size, constants - 1));
+            SparkPath path = SparkPath.fromUrlString(directory + line.substring(0, size - 1));
+            made.add(new PartitionedFile(row, path, 0, bytes, NO_HOSTS, 0L, bytes, tags));
         }
-        scala.collection.immutable.Map tags = scala.collection.immutable.Map$.MODULE$.empty();
-        if (!tag.isEmpty()) {
-            tags = (scala.collection.immutable.Map) tags.updated("penstock", tag);
-        }
-        return new PartitionedFile(row, path, start, length, NO_HOSTS, 0L, size, tags);
-    }
-
-    private static FilePartition partition(int index, List files) {
-        return new FilePartition(index, (PartitionedFile[]) files.toArray(new PartitionedFile[0]));
+        return made;
     }
 
     // Writes of files
