@@ -473,10 +473,15 @@ def _has_link(directory: str, names: Sequence[str]) -> bool:
     A list of the names says so without a look at each file, which costs 4 to 15 times as much.
     """
     if len(names) >= _MIN_LISTED:
-        with contextlib.suppress(OSError), os.scandir(directory) as listed:
-            links = {entry.name for entry in islice(listed, 4 * len(names)) if entry.is_symlink()}
-            if next(listed, None) is None:
-                return not links.isdisjoint(names)
+        try:
+            with os.scandir(directory) as listed:
+                links = {entry.name for entry in islice(listed, 4 * len(names)) if entry.is_symlink()}
+                if next(listed, None) is None:
+                    return not links.isdisjoint(names)
+        except FileNotFoundError:
+            return False
+        except OSError:
+            pass  # it may be searched, but not listed
     return any(os.path.islink(f"{directory}/{name}") for name in names)  # noqa: PTH114 - a Path takes 3 times as long
 
 

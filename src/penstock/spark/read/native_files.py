@@ -275,7 +275,7 @@ class NativeFileChecker:
             all files, if each has to be looked at.
         """
         files, found = split.files, []
-        if split.vectors or not isinstance(files, LazyFiles) or not all(map(_is_parquet, files.names())):
+        if split.vectors or not isinstance(files, LazyFiles) or not _are_parquet(files.names()):
             return files
         for part, rows in files.by_layout():
             (entry,) = part.entries(rows[:1])
@@ -350,8 +350,9 @@ class _PartitionColumns:
         return all(place < len(counts) and counts[place] is not None for place in self._places[file.schema_id])
 
 
-def _is_parquet(name: str) -> bool:
-    return name.endswith(".parquet")
+def _are_parquet(names: Sequence[str]) -> bool:
+    """Whether files are Parquet by their names, which have no line breaks."""
+    return "\n".join((*names, "")).count(".parquet\n") == len(names)
 
 
 def stored_fields(ref: TableRef, store: MetadataStore, file: DataFileMeta) -> Sequence[DataField]:
