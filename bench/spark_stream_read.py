@@ -12,7 +12,7 @@ from bench.data import count_rows
 from bench.measure import Contender, Series, take_turns
 from bench.micro_batches import Finished, finish
 from bench.result import Section
-from bench.spark_tables import OurSourceTarget, OurTarget, ParquetTarget, peer_targets
+from bench.spark_tables import OurSourceTarget, OurTarget, ParquetTarget, PartitionedParquetTarget, peer_targets
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -36,6 +36,7 @@ def measure(spark: SparkSession, job: SparkJob) -> Section:
     folder = Path(job.folder)
     targets: list[Target] = [
         ParquetTarget(spark, folder),
+        PartitionedParquetTarget(spark, folder, KEY),
         *peer_targets(spark, job, KEY)[:1],
         OurTarget(spark, folder),
         OurTarget(spark, folder, KEY),

@@ -128,6 +128,10 @@ class PartitionedParquetTarget(ParquetTarget):
         bucketed = rows.withColumn("bucket", F.pmod(F.hash(self._key), F.lit(8)))
         bucketed.write.mode("append").partitionBy("bucket").parquet(str(self._path))
 
+    def load_stream(self) -> DataFrame:
+        """Open the file stream source."""
+        return super().load_stream().drop("bucket")
+
 
 class DeltaTarget:
     """A Delta table, by path."""

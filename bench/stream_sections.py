@@ -37,6 +37,8 @@ READ_TARGETS: Mapping[tuple[str, str], float | None] = {
     (PLAIN_TABLE, DELTA): 1.15,
     (PLAIN_TABLE, ICEBERG): 1.45,
     (QUEUE, PARQUET): 0.9,
+    # Eight buckets have eight times as many files, and each costs the JVM's collector as much as a large one.
+    (QUEUE, PARQUET_PARTITIONS): 1.0,
     (QUEUE, DELTA): 1.15,
     (QUEUE, ICEBERG): 1.45,
     (SOURCE_QUEUE, PARQUET): None,
