@@ -13,6 +13,8 @@ from hypothesis import strategies as st
 from penstock.errors import NotFoundError, StorageError
 from penstock.io.file_io import FileIO
 from penstock.io.local import LocalFileIO
+from penstock.io.wrapper import WrappingFileIO
+from penstock.testing.file_io import RecordingFileIO
 from penstock.testing.suites import FileIOSuite
 
 
@@ -307,3 +309,26 @@ def test_many_files_of_a_directory_are_not_looked_at_one_by_one(
     monkeypatch.setattr(os.path, "islink", asked.append)
     assert file_io.to_uris(str(tmp_path), names) == (tmp_path.as_uri(), names)
     assert not asked
+
+
+@pytest.mark.parametrize(
+    "file_io",
+    [LocalFileIO(), WrappingFileIO(inner=LocalFileIO()), RecordingFileIO(LocalFileIO())],
+    ids=lambda file_io: type(file_io).__name__,
+)
+def test_plain_names_are_returned_without_an_uri_of_each(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, file_io: FileIO
+) -> None:
+    asked: list[str] = []
+    to_uri = LocalFileIO.to_uri
+
+    def counted(self: LocalFileIO, path: str) -> str:
+        asked.append(path)
+        return to_uri(self, path)
+
+    monkeypatch.setattr(LocalFileIO, "to_uri", counted)
+    names = [f"data-{number}.parquet" for number in range(100)]
+    assert file_io.to_uris(str(tmp_path), names) == (tmp_path.as_uri(), names)
+    assert asked == [f"{tmp_path}/{names[0]}"]
+    assert file_io.to_uris(str(tmp_path), [*names, "a name"]) == (tmp_path.as_uri(), [*names, "a%20name"])
+    assert len(asked) == 1 + 101
