@@ -11,7 +11,7 @@ import math
 from dataclasses import dataclass, replace
 from itertools import groupby
 from operator import itemgetter
-from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
+from typing import TYPE_CHECKING, Any, Final, NamedTuple, Protocol
 
 from penstock.format.manifest.entry import FileKey
 from penstock.format.row.row import decode_row
@@ -271,6 +271,9 @@ def _ordered(partitions: Sequence[ScanPartition], *, by_value: bool) -> list[Sca
     )
 
 
+_MAX_LAZY_BUCKETS: Final = 8
+
+
 class _Bucket(NamedTuple):
     """Of which bucket files are."""
 
@@ -281,13 +284,15 @@ class _Bucket(NamedTuple):
 
 def _by_bucket(partition: ScanPartition) -> Iterator[tuple[BucketFiles, Sequence[DataFileMeta]]]:
     """Yield the files of each bucket in write order."""
-    if isinstance(partition.entries, LazyEntries):
-        for bucket, total_buckets, files in partition.entries.by_bucket():
+    entries = partition.entries
+    # Each bucket passes the columns of the whole partition.
+    if isinstance(entries, LazyEntries) and len(set(entries.files.column("bucket").tolist())) <= _MAX_LAZY_BUCKETS:
+        for bucket, total_buckets, files in entries.by_bucket():
             yield _Bucket(partition.data, bucket, total_buckets), files
         return
     buckets: dict[int, list[ManifestEntry]] = {}
-    for entry in partition.entries:
+    for entry in entries:
         buckets.setdefault(entry.bucket, []).append(entry)
     for bucket in sorted(buckets):
-        first, *_ = entries = buckets[bucket]
-        yield first, tuple(sorted((entry.file for entry in entries), key=lambda file: file.min_sequence_number))
+        found = buckets[bucket]
+        yield found[0], tuple(sorted((entry.file for entry in found), key=lambda file: file.min_sequence_number))

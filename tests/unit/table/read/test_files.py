@@ -202,6 +202,17 @@ def test_a_compaction_plan_decodes_partitions_with_small_files_only(in_columns: 
     assert plan_compaction(table.ref, table.store) == by_columns
 
 
+@pytest.mark.usefixtures("in_columns")
+@pytest.mark.parametrize(("buckets", "kind"), [(8, LazyFiles), (9, tuple)])
+def test_files_of_many_buckets_are_decoded_once_instead_of_read_in_columns_for_each(buckets: int, kind: type) -> None:
+    table = MemoryTable(partition_keys=("dt",), options={"bucket": str(buckets), "bucket-key": "id"})
+    entries = (file_of(table, number) for number in range(0, 3 * buckets, 3))
+    table.commit(*(replace(entry, bucket=number, total_buckets=buckets) for number, entry in enumerate(entries)))
+    splits = tuple(iter_bucket_splits(table.ref, plan_scan(table.store, table.ref, table.snapshots[-1])))
+    assert [split.bucket for split in splits] == list(range(buckets))
+    assert {type(split.files) for split in splits} == {kind}
+
+
 def test_a_manifest_in_the_cache_serves_as_columns_and_as_entries(in_columns: pytest.MonkeyPatch) -> None:
     table = MemoryTable(partition_keys=("dt",))
     table.commit(*(file_of(table, number) for number in range(200)))
