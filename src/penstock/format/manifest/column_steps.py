@@ -34,6 +34,7 @@ if TYPE_CHECKING:
 MAX_TEXT_BYTES: Final = 1_024
 _MAX_NAME_BYTES: Final = 255
 _ORC: Final = b".orc"
+_PARQUET: Final = b".parquet"
 _FACTOR: Final = 0x9E3779B97F4A7C15
 _WORD: Final = (1 << 64) - 1
 
@@ -116,7 +117,7 @@ def read_names(cursor: Cursor, schema: str) -> Array:
     if steps is None:
         raise AssertionError("the manifest was read by columns")
     steps.read_before_name(EntryReading(cursor))
-    texts, _ = _name_rows(cursor)
+    texts = text_rows(cursor.records, *cursor.spans())
     return np.ascontiguousarray(texts).view(f"S{texts.shape[1]}")[:, 0]
 
 
@@ -155,6 +156,7 @@ def _read_name(reading: EntryReading) -> None:
     rows, sizes = _name_rows(reading.cursor)
     reading.columns["name_hash"] = hash_texts(rows, sizes)
     reading.columns["is_orc"] = _end_with(rows, sizes, _ORC)
+    reading.columns["is_parquet"] = _end_with(rows, sizes, _PARQUET)
 
 
 def _end_with(rows: Array, sizes: Array, suffix: bytes) -> Array:

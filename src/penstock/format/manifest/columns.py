@@ -133,6 +133,7 @@ class ManifestColumns:
         layouts: of statistics; ``layout`` has indexes into it.
         may_have_index: whether the file has an index in its entry, or extra files.
         is_external: whether the file is outside of the table's directory.
+        is_parquet: whether its name is that of a Parquet file.
         nbytes: about how much memory all of this takes, without ``decoded`` and ``visited``.
         encoded: the entries in encoded form, if they were read.
         decoded: all entries, if they were decoded.
@@ -154,6 +155,7 @@ class ManifestColumns:
     layout: Array
     may_have_index: Array
     is_external: Array
+    is_parquet: Array
     level: Array
     nbytes: int
     encoded: EncodedEntries | None = None
@@ -318,6 +320,7 @@ def columns_of_entries(entries: Sequence[ManifestEntry]) -> ManifestColumns:
             [file.embedded_file_index is not None or bool(file.extra_files) for file in files], bool
         ),
         is_external=np.array([file.external_path is not None for file in files], bool),
+        is_parquet=np.array([name.endswith(b".parquet") for name in names], bool),
         level=np.array([file.level for file in files], np.int64),
         nbytes=0,
         decoded=tuple(entries),
@@ -546,6 +549,7 @@ _KEPT: Final[dict[str, type]] = {
     "layout": np.int32,
     "may_have_index": np.bool_,
     "is_external": np.bool_,
+    "is_parquet": np.bool_,
     "level": np.int32,
 }
 

@@ -29,7 +29,7 @@ from penstock.spark.read.conversions import can_convert
 from penstock.spark.types import has_nanoseconds
 from penstock.spark.versions.facts import READS_ORC_INSTANTS, VARIANT
 from penstock.table.assumptions import check_schema_of_file
-from penstock.table.read.files import LazyFiles
+from penstock.table.read.files import LazyEntries, LazyFiles
 from penstock.table.read.prune import ColumnStatsReader
 from penstock.table.read.prune_columns import are_counted
 from penstock.table.ref import ExternalPaths
@@ -249,6 +249,9 @@ class NativeFileChecker:
         self._columns: dict[tuple[int, FileFormat], tuple[NativeColumn, ...] | str] = {}
         self._stats = ColumnStatsReader(store.load_schema, fields)
         self._keys = _PartitionColumns(ref, store, fields)
+        # The files of a partition, which the splits of its buckets share, and some that stand for them.
+        self._alike: tuple[LazyEntries, Sequence[DataFileMeta] | None] | None = None
+        self._like: dict[StatsLayout, DataFileMeta] = {}
 
     def why_not(self, split: DataSplit, file: DataFileMeta) -> str | None:
         """Return why Spark's readers would not read a file correctly; None if they do."""
@@ -274,15 +277,28 @@ class NativeFileChecker:
         Returns:
             all files, if each has to be looked at.
         """
-        files, found = split.files, []
-        if split.vectors or not isinstance(files, LazyFiles) or not _are_parquet(files.names()):
+        files = split.files
+        if split.vectors or not isinstance(files, LazyFiles):
             return files
-        for part, rows in files.by_layout():
-            (entry,) = part.entries(rows[:1])
-            if self.why_not(split, entry.file) is not None or not self._keys.are_in_all(part, rows, entry.file):
-                return files
-            found.append(entry.file)
-        return found
+        if self._alike is None or self._alike[0] is not files.entries:
+            self._alike = files.entries, self._one_of_each(split, files.entries)
+        return files if self._alike[1] is None else self._alike[1]
+
+    def _one_of_each(self, split: DataSplit, entries: LazyEntries) -> Sequence[DataFileMeta] | None:
+        """Return a file of each layout of statistics; None if others may be read in another way."""
+        found: dict[StatsLayout, DataFileMeta] = {}
+        if not entries.column("is_parquet").all():
+            return None
+        for part, rows in entries.by_layout():
+            layout = part.layouts[part.layout[rows[0]]]
+            if layout not in self._like:
+                (entry,) = part.entries(rows[:1])
+                self._like[layout] = entry.file
+            file = found[layout] = self._like[layout]
+            # The file may be of another bucket than the split, but with statistics its path does not matter.
+            if not self._keys.are_in_all(part, rows, file) or self.why_not(split, file) is not None:
+                return None
+        return tuple(found.values())
 
     def columns_of(self, file: DataFileMeta) -> tuple[NativeColumn, ...] | str:
         """Return how Spark reads each column from a file, or why it would read one of them wrong."""
@@ -348,11 +364,6 @@ class _PartitionColumns:
             )
         counts = file.value_stats.null_counts
         return all(place < len(counts) and counts[place] is not None for place in self._places[file.schema_id])
-
-
-def _are_parquet(names: Sequence[str]) -> bool:
-    """Whether files are Parquet by their names, which have no line breaks."""
-    return "\n".join((*names, "")).count(".parquet\n") == len(names)
 
 
 def stored_fields(ref: TableRef, store: MetadataStore, file: DataFileMeta) -> Sequence[DataField]:

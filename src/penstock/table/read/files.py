@@ -213,11 +213,13 @@ class LazyEntries(Sequence[ManifestEntry]):
         files: the entries.
     """
 
-    __slots__ = ("_entries", "files")
+    __slots__ = ("_columns", "_entries", "files")
 
     def __init__(self, files: FileColumns) -> None:
         self.files = files
         self._entries: tuple[ManifestEntry, ...] | None = None
+        # Of all buckets, if there are several: each passes them once.
+        self._columns: dict[str, Array] | None = None
 
     def __len__(self) -> int:
         """Return their number, without decoding them."""
@@ -235,14 +237,36 @@ class LazyEntries(Sequence[ManifestEntry]):
         """Iterate over them."""
         return iter(self._decoded())
 
-    def by_bucket(self) -> Iterator[tuple[int, int, LazyFiles]]:
-        """Yield each bucket, its number of buckets, and its files in write order; all are of one partition."""
+    def by_bucket(self, *, in_order: bool = True) -> Iterator[tuple[int, int, LazyFiles]]:
+        """Yield each bucket, its number of buckets, and its files; all are of one partition.
+
+        Args:
+            in_order: whether the files are in write order, for which their sequence numbers have to be read.
+        """
         buckets, totals = self.files.column("bucket"), self.files.column("total_buckets")
-        order = np.lexsort((self.files.min_sequence_numbers(), buckets))
+        keys = (self.files.min_sequence_numbers(), buckets) if in_order else (buckets,)
+        order = np.lexsort(keys)
         ends = np.flatnonzero(np.diff(buckets[order])) + 1
+        self._columns = {} if len(ends) else None
         for start, end in pairwise([0, *ends.tolist(), len(order)]):
             places = order[start:end]
             yield int(buckets[places[0]]), int(totals[places.min()]), LazyFiles(self, places)
+
+    def by_layout(self) -> Iterator[tuple[ManifestColumns, Array]]:
+        """Yield each manifest with some of the files, and the numbers of those with one layout of statistics in it."""
+        for part, rows in self.files.by_part():
+            layouts = part.layout[rows]
+            for layout in np.unique(layouts).tolist():
+                yield part, rows[layouts == layout]
+
+    def column(self, name: str) -> Array:
+        """Return a column of ``ManifestColumns``, or ``name``, with one value per file."""
+        found = (self._columns or {}).get(name)
+        if found is None:
+            found = self.files.names() if name == "name" else self.files.column(name)
+            if self._columns is not None:
+                self._columns[name] = found
+        return found
 
     def _decoded(self) -> tuple[ManifestEntry, ...]:
         if self._entries is None:
@@ -258,10 +282,10 @@ class LazyFiles(Sequence[DataFileMeta]):
         places: of the files among them, in the order of the files.
     """
 
-    __slots__ = ("_entries", "_files", "_places")
+    __slots__ = ("_files", "_places", "entries")
 
     def __init__(self, entries: LazyEntries, places: Array) -> None:
-        self._entries = entries
+        self.entries = entries
         self._places = places
         self._files: tuple[DataFileMeta, ...] | None = None
 
@@ -294,8 +318,8 @@ class LazyFiles(Sequence[DataFileMeta]):
         return tuple, (self._decoded(),)
 
     def column(self, name: str) -> Array:
-        """Return a column of ``ManifestColumns``, with one value per file."""
-        column: Array = self._entries.files.column(name)[self._places]
+        """Return a column of ``LazyEntries``, with one value per file."""
+        column: Array = self.entries.column(name)[self._places]
         return column
 
     def total(self, name: str) -> int:
@@ -304,20 +328,12 @@ class LazyFiles(Sequence[DataFileMeta]):
 
     def names(self) -> list[str]:
         """Return the names, without decoding the files."""
-        names = self._entries.files.names()[self._places].tolist()
+        names = self.column("name").tolist()
         return b"\n".join(names).decode().split("\n")
-
-    def by_layout(self) -> Iterator[tuple[ManifestColumns, Array]]:
-        """Yield each manifest with some of the files, and the numbers of those with one layout of statistics in it."""
-        (files,) = self._entries.files.divided([np.sort(self._places)], are_all_used=False)
-        for part, rows in files.by_part():
-            layouts = part.layout[rows]
-            for layout in np.unique(layouts).tolist():
-                yield part, rows[layouts == layout]
 
     def _decoded(self) -> tuple[DataFileMeta, ...]:
         if self._files is None:
-            entries = self._entries[:]
+            entries = self.entries[:]
             self._files = tuple(entries[place].file for place in self._places.tolist())
         return self._files
 

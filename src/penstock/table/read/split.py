@@ -11,7 +11,7 @@ import math
 from dataclasses import dataclass, replace
 from itertools import groupby
 from operator import itemgetter
-from typing import TYPE_CHECKING, Any, Final, NamedTuple, Protocol
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 from penstock.format.manifest.entry import FileKey
 from penstock.format.row.row import decode_row
@@ -63,6 +63,12 @@ class DataSplit:
         """Number of rows in the files, before the filter."""
         files = self.files
         return files.total("row_count") if isinstance(files, LazyFiles) else sum(file.row_count for file in files)
+
+    @property
+    def byte_count(self) -> int:
+        """Number of bytes of the files."""
+        files = self.files
+        return files.total("file_size") if isinstance(files, LazyFiles) else sum(file.file_size for file in files)
 
     @property
     def schema_ids(self) -> set[int]:
@@ -120,14 +126,17 @@ def iter_splits(ref: TableRef, plan: ScanPlan, options: ReadOptions | None = Non
     return pack_splits(iter_bucket_splits(ref, plan, options), options)
 
 
-def iter_bucket_splits(ref: TableRef, plan: ScanPlan, options: ReadOptions | None = None) -> Iterator[DataSplit]:
-    """Yield a split for each bucket, with all of its files in write order.
+def iter_bucket_splits(
+    ref: TableRef, plan: ScanPlan, options: ReadOptions | None = None, *, in_order: bool = True
+) -> Iterator[DataSplit]:
+    """Yield a split for each bucket, with all of its files.
 
     Partitions are sorted by the creation time of their earliest file; with ``scan.plan-sort-partition`` by value, null
     first. Within a partition, buckets are sorted by number.
 
     Args:
         options: None for those of the table.
+        in_order: whether the files are in write order.
     """
     if plan.snapshot is None:
         return
@@ -135,7 +144,7 @@ def iter_bucket_splits(ref: TableRef, plan: ScanPlan, options: ReadOptions | Non
     locator = FileLocator.of(ref)
     for partition in _ordered(plan.partitions, by_value=by_value):
         verdict = PartitionPruneResult(values=partition.values, rest=partition.rest)
-        for bucket, files in _by_bucket(partition):
+        for bucket, files in _by_bucket(partition, in_order=in_order):
             split = make_split(locator, plan.snapshot.id, bucket, files, verdict)
             yield with_vectors(split, plan.vectors) if plan.vectors else split
 
@@ -271,9 +280,6 @@ def _ordered(partitions: Sequence[ScanPartition], *, by_value: bool) -> list[Sca
     )
 
 
-_MAX_LAZY_BUCKETS: Final = 8
-
-
 class _Bucket(NamedTuple):
     """Of which bucket files are."""
 
@@ -282,12 +288,11 @@ class _Bucket(NamedTuple):
     total_buckets: int
 
 
-def _by_bucket(partition: ScanPartition) -> Iterator[tuple[BucketFiles, Sequence[DataFileMeta]]]:
-    """Yield the files of each bucket in write order."""
+def _by_bucket(partition: ScanPartition, *, in_order: bool) -> Iterator[tuple[BucketFiles, Sequence[DataFileMeta]]]:
+    """Yield the files of each bucket; ``in_order`` as of ``iter_bucket_splits``."""
     entries = partition.entries
-    # Each bucket passes the columns of the whole partition.
-    if isinstance(entries, LazyEntries) and len(set(entries.files.column("bucket").tolist())) <= _MAX_LAZY_BUCKETS:
-        for bucket, total_buckets, files in entries.by_bucket():
+    if isinstance(entries, LazyEntries):
+        for bucket, total_buckets, files in entries.by_bucket(in_order=in_order):
             yield _Bucket(partition.data, bucket, total_buckets), files
         return
     buckets: dict[int, list[ManifestEntry]] = {}

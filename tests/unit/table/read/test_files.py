@@ -202,15 +202,30 @@ def test_a_compaction_plan_decodes_partitions_with_small_files_only(in_columns: 
     assert plan_compaction(table.ref, table.store) == by_columns
 
 
-@pytest.mark.usefixtures("in_columns")
-@pytest.mark.parametrize(("buckets", "kind"), [(8, LazyFiles), (9, tuple)])
-def test_files_of_many_buckets_are_decoded_once_instead_of_read_in_columns_for_each(buckets: int, kind: type) -> None:
-    table = MemoryTable(partition_keys=("dt",), options={"bucket": str(buckets), "bucket-key": "id"})
-    entries = (file_of(table, number) for number in range(0, 3 * buckets, 3))
-    table.commit(*(replace(entry, bucket=number, total_buckets=buckets) for number, entry in enumerate(entries)))
+def test_the_buckets_of_a_partition_read_its_columns_once(in_columns: pytest.MonkeyPatch) -> None:
+    table = MemoryTable(partition_keys=("dt",), options={"bucket": "32", "bucket-key": "id"})
+    files = [file_of(table, number) for number in range(0, 3 * 64, 3)]
+    table.commit(*(replace(entry, bucket=number % 32, total_buckets=32) for number, entry in enumerate(files)))
     splits = tuple(iter_bucket_splits(table.ref, plan_scan(table.store, table.ref, table.snapshots[-1])))
-    assert [split.bucket for split in splits] == list(range(buckets))
-    assert {type(split.files) for split in splits} == {kind}
+    read: list[str] = []
+    column, names = FileColumns.column, FileColumns.names
+
+    def noted(files: FileColumns, name: str) -> Any:
+        read.append(name)
+        return column(files, name)
+
+    def noted_names(files: FileColumns) -> Any:
+        read.append("names")
+        return names(files)
+
+    in_columns.setattr(FileColumns, "column", noted)
+    in_columns.setattr(FileColumns, "names", noted_names)
+    assert [split.bucket for split in splits] == list(range(32))
+    external = ExternalPaths.of(table.ref)
+    found = [name for split in splits for _, some in split.by_directory(external) for name in some]
+    assert sorted(found) == sorted(entry.file.file_name for entry in files)
+    assert sum(size for split in splits for size in split.sizes()) == sum(entry.file.file_size for entry in files)
+    assert sorted(read) == ["file_size", "is_external", "names"]
 
 
 def test_a_manifest_in_the_cache_serves_as_columns_and_as_entries(in_columns: pytest.MonkeyPatch) -> None:
