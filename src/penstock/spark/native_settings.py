@@ -15,6 +15,8 @@ from penstock.spark.versions.facts import MEASURES_BATCHES
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
+    from penstock.io.file_io import FileIO
+
 WRITE_SETTINGS: Final = {
     "spark.sql.parquet.outputTimestampType": "TIMESTAMP_MICROS",
     "spark.sql.parquet.datetimeRebaseModeInWrite": "CORRECTED",
@@ -72,7 +74,7 @@ ORC_SCAN_SETTINGS: Final = {
 }
 """More of them for a scan of ORC files."""
 
-SCAN_OPTIONS: Final = {
+_SCAN_OPTIONS: Final = {
     "recursiveFileLookup": "true",
     # A missing or damaged file must be an error; otherwise its rows would be missing silently.
     "ignoreMissingFiles": "false",
@@ -82,7 +84,12 @@ SCAN_OPTIONS: Final = {
     # A scan reads columns by name, not by their position in the file.
     "orc.force.positional.evolution": "false",
 }
-"""Options of such a scan."""
+_IN_PIECES: Final = {
+    # Less than half a region of Java's collector G1, of which the smallest have 1 MB: it allocates others apart,
+    # and begins to mark the heap for them. A vectored read has one for each row group (docs/streaming.md).
+    "parquet.read.allocation.size": "262144",
+    "parquet.hadoop.vectored.io.enabled": "false",
+}
 
 _BATCH_BYTES: Final = "spark.sql.execution.arrow.maxBytesPerBatch"
 _BATCH_ROWS: Final = "spark.sql.execution.arrow.maxRecordsPerBatch"
@@ -154,6 +161,15 @@ def scan_session(session: Any, file_format: FileFormat) -> Any:  # noqa: ANN401 
     # The file manager for checkpoints may not support local files, where the log is.
     clone.sessionState().conf().unsetConf(_FILE_MANAGER)
     return clone
+
+
+def scan_options(file_io: FileIO) -> dict[str, str]:
+    """Return the options of a scan of data files; vectored reads are for storage that answers several requests at once.
+
+    Source:
+        ``ParquetFileReader.ConsecutivePartList.readAll`` and ``readVectored`` of parquet-java.
+    """
+    return _SCAN_OPTIONS if file_io.is_slow else _SCAN_OPTIONS | _IN_PIECES
 
 
 def unknown_parquet_keys(session: Any) -> tuple[str, ...]:  # noqa: ANN401 - see above

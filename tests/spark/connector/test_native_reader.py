@@ -19,6 +19,7 @@ from penstock.catalog.changes import (
     UpdateColumnNullability,
     UpdateColumnType,
 )
+from penstock.io.local import LocalFileIO
 from penstock.spark.connector import scan
 from penstock.spark.versions.facts import PYTHON_SCANS, PYTHON_SOURCES
 from penstock.spark.versions.python_api import to_arrow
@@ -377,3 +378,24 @@ def test_nulls_from_before_a_column_became_not_null_are_read_and_found(
     assert sorted((row.asDict(recursive=True) for row in rows.collect()), key=lambda row: row["id"]) == old
     found = {text: rows.where(text).count() for text in ("a IS NULL", "a IS NOT NULL", "st IS NULL", "st.x IS NULL")}
     assert found == {"a IS NULL": 2, "a IS NOT NULL": 1, "st IS NULL": 1, "st.x IS NULL": 2}
+
+
+@pytest.mark.parametrize("is_slow", [False, True])
+def test_row_groups_are_read_in_pieces_but_of_stores_that_answer_requests_side_by_side(
+    spark: SparkSession, catalog: Catalog, monkeypatch: pytest.MonkeyPatch, *, is_slow: bool
+) -> None:
+    monkeypatch.setattr(LocalFileIO, "is_slow", property(lambda _: is_slow))
+    name = f"in_pieces_{is_slow}".lower()
+    catalog.create_table(f"d.{name}", "id INT").append(pa.table({"id": [1]}))
+    factory = _scan_of(spark.table(f"penstock.d.{name}")).readerFactory()
+    conf = factory.broadcastedConf().value().value()
+    found = [conf.get(key) for key in ("parquet.read.allocation.size", "parquet.hadoop.vectored.io.enabled")]
+    assert found == ([None, None] if is_slow else ["262144", "false"])
+
+
+def _scan_of(frame: DataFrame) -> Any:
+    """Return the scan in a physical plan that has no other leaf."""
+    node = frame._jdf.queryExecution().executedPlan()
+    while node.children().nonEmpty():
+        node = node.children().head()
+    return node

@@ -7,25 +7,31 @@ Source:
 from __future__ import annotations
 
 from functools import partial
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 from pyspark.sql.types import LongType, StructField, StructType
 
 from penstock.format.layout import FileFormat
 from penstock.spark.connector.conversions import converting, nullable_type
 from penstock.spark.connector.metadata_column import columns_text, constants_of, stored_of
-from penstock.spark.native_settings import SCAN_OPTIONS
 from penstock.spark.read.native_listing import ROW_INDEX
 from penstock.spark.read.native_reading import ROW_ID, ROW_NUMBER
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Mapping
 
     from penstock.spark.connector.gateway import Bridge, JavaObject
     from penstock.spark.read.native_reading import NativeReading
 
 _V2: Final = "org.apache.spark.sql.execution.datasources.v2."
 _SCANS: Final = {FileFormat.PARQUET: "ParquetScan", FileFormat.ORC: "OrcScan"}
+
+
+class _ScanSession(NamedTuple):
+    """A session whose settings apply to readers, and their options."""
+
+    session: JavaObject
+    options: Mapping[str, str]
 
 
 def native_factory(
@@ -44,7 +50,7 @@ def native_factory(
         filters_of: called with columns, by which a reader may skip row groups; returns ``Filter[]``.
         python: makes the factory of readers for the files that are left to Python workers.
     """
-    session, readers, numbering, converted = bridge.session(), [], [], []
+    session, readers, numbering, converted = _ScanSession(bridge.session(), reading.options), [], [], []
     constants = constants_of(metadata)
     # The reader returns NULL for columns that files do not have.
     others = stored_of(metadata)
@@ -79,7 +85,7 @@ def native_factory(
 
 def reader_factory(
     bridge: Bridge,
-    session: JavaObject,
+    session: _ScanSession,
     file_format: FileFormat,
     constants: StructType,
     schema: StructType,
@@ -88,18 +94,18 @@ def reader_factory(
     """Return Spark's factory of readers of files.
 
     Args:
-        session: its settings apply to the readers.
         constants: columns with one value in all rows of a file, which follow the others.
         schema: the columns to read, with their names in the files.
         filters: ``Filter[]`` by which the reader may skip row groups.
     """
-    options = bridge.cached("scan options", lambda: bridge.case_insensitive(SCAN_OPTIONS))
-    settings = bridge.cached("scan settings", lambda: bridge.scala_map(SCAN_OPTIONS))
-    conf = session.sessionState().newHadoopConfWithOptions(settings)
+    spark, texts = session
+    options = bridge.cached(("scan options", *texts), lambda: bridge.case_insensitive(texts))
+    settings = bridge.cached(("scan settings", *texts), lambda: bridge.scala_map(texts))
+    conf = spark.sessionState().newHadoopConfWithOptions(settings)
     columns, none, nothing = bridge.schema(schema), bridge.sequence(()), bridge.scala_none()
     scan = partial(bridge.made, _SCANS[file_format])
     # A scan uses its file index only to plan partitions, which Penstock does itself.
-    first = (session, conf, None, columns, columns, bridge.schema(constants))
+    first = (spark, conf, None, columns, columns, bridge.schema(constants))
     if file_format is FileFormat.PARQUET:
         variants = partial(bridge.no_items, "read.VariantExtraction")
         made = scan(*first, filters, options, nothing, none, none, variants)

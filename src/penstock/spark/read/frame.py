@@ -28,7 +28,7 @@ from penstock.format.text.names import quoted
 from penstock.predicate.tree import TRUE
 from penstock.printable import mask_locations, open_log
 from penstock.spark.batches import to_spark_batches
-from penstock.spark.native_settings import SCAN_OPTIONS, scan_session
+from penstock.spark.native_settings import scan_options, scan_session
 from penstock.spark.python_worker import ensure_python_worker
 from penstock.spark.read.filters import to_column, without_float_pushdown
 from penstock.spark.read.native_files import NativeFileChecker
@@ -110,7 +110,7 @@ def to_frame(
         listed = (ref.file_io.to_uris(*some) for some in by_directory(path for path, _ in files))
         uris = (f"{parent}/{name}" for parent, names in listed for name in names)
         sized = [(uri, size) for uri, (_, size) in zip(uris, files, strict=True)]
-        frames.append(_native_frame(spark, plan, fields, group, sized))
+        frames.append(_native_frame(spark, plan, fields, group, sized, scan_options(ref.file_io)))
     if others or not frames:
         frames.append(_python_frame(spark, ref, fields, others))
     return reduce(lambda left, right: left.union(right), frames)
@@ -135,10 +135,11 @@ def _native_frame(
     fields: tuple[DataField, ...],
     group: _NativeGroup,
     files: list[tuple[str, int]],
+    options: Mapping[str, str],
 ) -> DataFrame:
     stored = [column.file_field for column in group.columns if column.file_field is not None]
     # The file may hold NULL from before a column became NOT NULL.
-    frame = scan_files(spark, group.file_format, nullable(to_spark_schema(stored)), files)
+    frame = scan_files(spark, group.file_format, nullable(to_spark_schema(stored)), files, options)
     # Partition columns are read from the files, which have them: see PartitionColumns.
     frame = frame.select(*[_column(column, group.file_format) for column in group.columns])
     if plan.predicate.root != TRUE:
@@ -248,7 +249,11 @@ def _python_frame(
 
 
 def scan_files(
-    spark: SparkSession, file_format: FileFormat, schema: StructType, files: Iterable[tuple[str, int]]
+    spark: SparkSession,
+    file_format: FileFormat,
+    schema: StructType,
+    files: Iterable[tuple[str, int]],
+    options: Mapping[str, str],
 ) -> DataFrame:
     """Return a DataFrame of exactly these files of one format, read by Spark's own reader.
 
@@ -259,23 +264,26 @@ def scan_files(
     Args:
         schema: columns, by their names in the files; columns that a file does not have are null.
         files: URI and exact size in bytes of each file.
+        options: of ``scan_options``.
     """
     directory = tempfile.mkdtemp(prefix="penstock-scan-")
     try:
         log = Path(directory, LOG_DIRECTORY)
         log.mkdir()
         (log / "0").write_text("\n".join(["v1", *(log_line(uri, size) for uri, size in files)]), encoding="utf-8")
-        return _load(spark, file_format, schema, Path(directory).as_uri())
+        return _load(spark, file_format, schema, Path(directory).as_uri(), options)
     finally:
         shutil.rmtree(directory, ignore_errors=True)
 
 
-def _load(spark: SparkSession, file_format: FileFormat, schema: StructType, uri: str) -> DataFrame:
+def _load(
+    spark: SparkSession, file_format: FileFormat, schema: StructType, uri: str, options: Mapping[str, str]
+) -> DataFrame:
     java_session: Any = spark._jsparkSession  # noqa: SLF001 - Python has no way to resolve in another session
     resolving = scan_session(java_session, file_format)
     reader: Any = spark.read
     reader._jreader = resolving.read()  # noqa: SLF001 - see above
-    frame: DataFrame = reader.schema(schema).format(file_format).options(**SCAN_OPTIONS).load(uri)
+    frame: DataFrame = reader.schema(schema).format(file_format).options(**options).load(uri)
     if resolving is java_session:
         return frame
     jvm: Any = spark._jvm  # noqa: SLF001 - see above

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Final, Self, TypeAlias
 
 from penstock.datafile.types import has_leaf, is_char
 from penstock.format.layout import FileFormat, format_of
 from penstock.format.manifest.entry import FileKey
 from penstock.options import FormatOptions
+from penstock.spark.native_settings import scan_options
 from penstock.spark.read.native_files import (
     ORC_INSTANTS,
     NativeColumn,
@@ -93,6 +94,7 @@ class NativeReading:
         left: files that are left to Python workers.
         reason: why, of one of them.
         file_count: number of all files.
+        options: of the readers, see ``scan_options``.
     """
 
     readers: tuple[FileReader, ...]
@@ -102,6 +104,7 @@ class NativeReading:
     left: frozenset[FileKey] = frozenset()
     reason: str = ""
     file_count: int = 0
+    options: Mapping[str, str] = field(default_factory=dict)
 
     @property
     def needs_class(self) -> bool:
@@ -199,6 +202,7 @@ def plan_reading(
         left=frozenset(left),
         reason=reason or "",
         file_count=sum(len(split.files) for split in splits),
+        options=scan_options(ref.file_io),
     )
     return reading if not reading.needs_class or has_class() else _why_class(reading)
 
