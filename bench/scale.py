@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 
 _BUCKETS: Final = 8
 _MILLION: Final = 1_000_000
+_FEW: Final = 100
 _MAX_PEAK_MB: Final = {_MILLION: 300, 10 * _MILLION: 4096}
 _ALL: Final = "plan of all files"
 _BY_KEY: Final = "plan by key"
@@ -47,10 +48,11 @@ class Work(NamedTuple):
     at_most: float
 
 
+_OF_PARTITION: Final = Work(_ONE_PARTITION, "plan", 0.1)
 WORKS: Final = (
     Work(_ALL, "plan", 4),
     Work(_BY_KEY, "plan", 2),
-    Work(_ONE_PARTITION, "plan", 0.1),
+    _OF_PARTITION,
     Work("drop of one partition", "drop", 0.5),
     Work("overwrite of one partition", "overwrite", 0.5),
     Work("commit of 1,000 new partitions to a queue", "append", 0.5),
@@ -64,10 +66,14 @@ def measure(settings: Settings, *, with_spark: bool = True) -> Section:
     figures: dict[tuple[int, Work], list[dict[str, float]]] = {}
     by_catalog: dict[tuple[int, Work], list[dict[str, Any]]] = {}
     try:
-        small = make_table(f"{folder}/small", 10)
+        small = make_table(f"{folder}/small", _FEW)
         tables = {files: _make_tables(f"{folder}/{files}", files) for files in settings.scale_files}
         directories = {files: make_files(ref, _partition_filter(files)) for files, (ref, _) in tables.items()}
         for number in range(-settings.warm_ups, settings.rounds):
+            if with_spark and number >= 0:
+                # One file: what Spark takes by itself.
+                answer = ask_fresh("catalog", small.location, small.location, _partition_filter(_FEW))
+                by_catalog.setdefault((_FEW, _OF_PARTITION), []).append(answer)
             for files, (scalable, queue) in tables.items():
                 for work in WORKS:
                     ref = queue if work.name == "append" else scalable
