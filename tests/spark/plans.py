@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from pyspark.sql import DataFrame
+    from pyspark.sql import DataFrame, SparkSession
 
 BY_SPARK = "reader of Spark"
 """In plans with a scan by Spark's own reader."""
@@ -24,3 +24,10 @@ def files_opened(frame: DataFrame) -> int:
     plan = plan_of(frame)
     by_python = sum(map(int, _PYTHON.findall(plan)))
     return sum(map(int, _FILES.findall(plan))) - by_python + len(frame.inputFiles())
+
+
+def as_sent(spark: SparkSession, partition: Any) -> Any:
+    """Return a partition as an executor gets it."""
+    jvm: Any = spark._jvm
+    utils = jvm.org.apache.spark.util.Utils
+    return utils.deserialize(utils.serialize(partition))

@@ -10,6 +10,7 @@ import pyarrow as pa
 import pytest
 from pyspark.errors.exceptions.base import PySparkException
 from pyspark.sql import functions as F  # noqa: N812 - as everybody writes it
+from tests.spark.plans import as_sent
 
 import penstock
 from penstock.spark.versions.facts import QUERY_OPTIONS
@@ -147,7 +148,7 @@ def test_bounds_of_every_exact_type_come_from_metadata(spark: SparkSession, cata
 def _files_of_tasks(frame: DataFrame) -> list[int]:
     """Return the number of files, or parts of files, of each task that reads."""
     partitions = frame._jdf.queryExecution().executedPlan().collectLeaves().apply(0).inputPartitions()
-    return [len(partitions.apply(place).files()) for place in range(partitions.size())]
+    return [len(as_sent(frame.sparkSession, partitions.apply(place)).files()) for place in range(partitions.size())]
 
 
 def test_a_limit_opens_as_many_files_as_it_needs(spark: SparkSession, counted: Table) -> None:

@@ -11,9 +11,12 @@ from __future__ import annotations
 import json
 import threading
 from collections import OrderedDict
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import lru_cache, partial
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, Final, TypeAlias
+from uuid import uuid4
 
 from py4j.java_collections import JavaArray
 from py4j.java_gateway import JavaClass, JavaMember
@@ -31,7 +34,7 @@ from penstock.spark.connector.jvm.driver import compile_class, compile_driver
 from penstock.spark.versions.facts import PYTHON_CLASSES, check_version, class_here
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
+    from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
 
     from pyspark.sql.datasource import DataSource
 
@@ -67,6 +70,7 @@ PRIVATE: Final = {
 
 
 _MAX_SCHEMAS: Final = 500
+_MAX_CHARACTERS: Final = 100_000  # that Py4J passes on in less time than a file takes
 _MAX_SESSIONS: Final = 64
 _ONE_AT_A_TIME: Final = threading.RLock()
 """Several queries may start at once, each on a thread of its own."""
@@ -137,6 +141,28 @@ class Bridge:
         return self.cached_once(
             "driver", lambda: compile_driver(self.private("Compiler"), self._loader(), self._java_gateway())
         )
+
+    @contextmanager
+    def long_text(self, text: str) -> Iterator[str]:
+        """Yield a text for ``FileList`` of ``Driver.java``: if it is long, a tab and the path of a file with it.
+
+        Py4J takes 15 ns a character. PySpark itself passes rows to the JVM in files of this directory, which the JVM
+        has made, unless Spark is to encrypt what it writes to disks.
+        """
+        context = SparkContext.getOrCreate()
+        if len(text) <= _MAX_CHARACTERS or context._encryption_enabled:
+            yield text
+            return
+        path = Path(context._temp_dir, f"penstock-{uuid4()}")
+        passed = f"\t{path}"
+        try:
+            path.write_bytes(text.encode())
+        except OSError:  # a full disk, for example
+            passed = text
+        try:
+            yield passed
+        finally:
+            path.unlink(missing_ok=True)
 
     def define_catalog(self, interfaces: Sequence[str], maker: JavaObject) -> str:
         """Define the class that Spark loads as a catalog, and return its name; see ``CatalogClass.java``."""

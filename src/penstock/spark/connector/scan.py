@@ -311,7 +311,7 @@ class TableScan(Proxy):
         if self._stream is not None:
             return self._bridge.driver.statistics(-1, -1)
         files = self._files
-        size = sum(sum(split.sizes()) for split in files.splits)
+        size = sum(split.byte_count for split in files.splits)
         rows = sum(split.row_count for split in files.splits)
         # As in Spark's own scans: the columns' share of the default sizes of all columns.
         whole = self._bridge.schema(to_spark_schema(self._request.read.pinned.ref.schema.fields)).defaultSize()
@@ -415,17 +415,18 @@ class TableScan(Proxy):
             else keyed_files(read.ref, self._request.read.store.load_schema, self._keys, splits, listed)
         )
         if text is None:
-            return self._bridge.driver.packed(session, listed(splits))
-        return self._bridge.driver.keyed(
-            session, text, ",".join(key.cell for key in self._keys), *self._sizes, GROUPS_SCANS
-        )
+            with self._bridge.long_text(listed(splits)) as files:
+                return self._bridge.driver.packed(session, files)
+        cells = ",".join(key.cell for key in self._keys)
+        with self._bridge.long_text(text) as files:
+            return self._bridge.driver.keyed(session, files, cells, *self._sizes, GROUPS_SCANS)
 
     @cached_property
     def _sizes(self) -> tuple[int, int, int]:
         """Bytes, number and number of keys of the files before runtime filters."""
         splits = self._files.splits
-        sizes = [size for split in splits for size in split.sizes()]
-        return sum(sizes), len(sizes), len({tuple(key.value(split) for key in self._keys) for split in splits})
+        size, count = sum(split.byte_count for split in splits), sum(len(split.files) for split in splits)
+        return size, count, len({tuple(key.value(split) for key in self._keys) for split in splits})
 
     def _native_factory(self, reading: NativeReading) -> JavaObject:
         """Return the factory of Spark's readers; one for all plans of the scan, as it broadcasts a configuration."""
@@ -487,7 +488,8 @@ def _split_settings(ref: TableRef) -> dict[str, str]:
 def _enough(ref: TableRef, plan: ScanPlan, limit: int | None) -> tuple[DataSplit, ...]:
     """Return the first splits that certainly have ``limit`` rows together; all splits if there are not so many rows."""
     if limit is None:
-        return tuple(iter_bucket_splits(ref, plan))
+        # Spark packs the files by size.
+        return tuple(iter_bucket_splits(ref, plan, in_order=False))
     found: list[DataSplit] = []
     rows = 0
     for split in iter_splits(ref, plan):

@@ -75,7 +75,8 @@ def list_native(
         for directory, some in split.by_directory(external):
             parent, names = ref.file_io.to_uris(directory, some)
             # A URI contains no tab and no line break.
-            lines += (parent, *map("{}\t{}\t{}".format, names, sizes, tags))
+            lines.append(parent)
+            lines += [f"{name}\t{size}\t{tag}" for name, size, tag in zip(names, sizes, tags, strict=False)]
     return "\n".join(lines)
 
 

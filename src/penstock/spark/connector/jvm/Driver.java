@@ -7,10 +7,12 @@ import java.lang.reflect.Method;
 import java.lang.reflect.Proxy;
 import java.lang.reflect.UndeclaredThrowableException;
 import java.math.BigDecimal;
+import java.nio.charset.StandardCharsets;
+import java.nio.file.Files;
+import java.nio.file.Paths;
 import java.util.ArrayList;
 import java.util.Arrays;
 import java.util.Base64;
-import java.util.Comparator;
 import java.util.HashMap;
 import java.util.IdentityHashMap;
 import java.util.HashSet;
@@ -117,7 +119,7 @@ public class Driver {
     private static final Object NULL = new Object();
     private static final String[] NO_HOSTS = new String[0];
     private static final long MAX_LISTENER_DELAY_MILLIS = 2000L;
-    private final ObjectMapper json = new ObjectMapper();
+    private static final ObjectMapper JSON = new ObjectMapper();
     private final Set followed = ConcurrentHashMap.newKeySet();
     private PythonCalls calls;
     private String evolutionError;
@@ -413,7 +415,7 @@ public class Driver {
                 made.put(((String) each._1()).substring(prefix.length()), each._2());
             }
         }
-        return json.writeValueAsString(made);
+        return JSON.writeValueAsString(made);
     }
 
     /** Return the settings with which the application was started, in the same way; no session can change them. */
@@ -423,7 +425,7 @@ public class Driver {
         for (int i = 0; i < all.length; i++) {
             made.put(all[i]._1(), all[i]._2());
         }
-        return json.writeValueAsString(made);
+        return JSON.writeValueAsString(made);
     }
 
     /** Make cached queries read a table again that has changed at a location. */
@@ -563,18 +565,18 @@ public class Driver {
     // Texts, each of which is one answer to Python instead of one for each element
 
     public String options(Map options) throws Exception {
-        return json.writeValueAsString(new HashMap(options));
+        return JSON.writeValueAsString(new HashMap(options));
     }
 
     public String name(Identifier identifier) throws Exception {
         List parts = new ArrayList(Arrays.asList(identifier.namespace()));
         parts.add(identifier.name());
-        return json.writeValueAsString(parts);
+        return JSON.writeValueAsString(parts);
     }
 
     /** Return columns as expressions, by a list of their quoted names in JSON. */
     public NamedReference[] references(String names) throws Exception {
-        List all = (List) json.readValue(names, List.class);
+        List all = (List) JSON.readValue(names, List.class);
         NamedReference[] made = new NamedReference[all.size()];
         for (int i = 0; i < made.length; i++) {
             made[i] = Expressions.column((String) all.get(i));
@@ -588,7 +590,7 @@ public class Driver {
         for (int i = 0; i < predicates.length; i++) {
             made.add(node(predicates[i]));
         }
-        return json.writeValueAsString(made);
+        return JSON.writeValueAsString(made);
     }
 
     /** Return an aggregation as JSON: columns of the groups, empty for expressions; functions with their columns. */
@@ -613,7 +615,7 @@ public class Driver {
         }
         made.put("groups", groups);
         made.put("functions", functions);
-        return json.writeValueAsString(made);
+        return JSON.writeValueAsString(made);
     }
 
     private Map node(Expression expression) {
@@ -685,7 +687,7 @@ public class Driver {
         made.add(names.length == 1 ? names[0] : null);
         made.add(Boolean.valueOf(orders[0].direction() == SortDirection.DESCENDING));
         made.add(Boolean.valueOf(orders[0].nullOrdering() == NullOrdering.NULLS_FIRST));
-        return json.writeValueAsString(made);
+        return JSON.writeValueAsString(made);
     }
 
     // Keys of partitions
@@ -777,32 +779,6 @@ public class Driver {
     }
 
     /**
-     * A partition with its key; executors, which do not have this class, get the partition. Janino renames private
-     * methods, so that Java would not find writeReplace.
-     */
-    private static class KeyedPartition implements InputPartition, HasPartitionKey {
-        private final InputPartition partition;
-        private final InternalRow key;
-
-        KeyedPartition(InputPartition partition, InternalRow key) {
-            this.partition = partition;
-            this.key = key;
-        }
-
-        public InternalRow partitionKey() {
-            return key;
-        }
-
-        public String[] preferredLocations() {
-            return partition.preferredLocations();
-        }
-
-        protected Object writeReplace() {
-            return partition;
-        }
-    }
-
-    /**
      * Return partitions whose rows share keys; without them, as packed does, if the keys have so few bytes that tasks
      * for each of them would cost more than an exchange.
      *
@@ -817,31 +793,24 @@ public class Driver {
             SparkSession session, String text, String cells, long bytes, int count, int keys, boolean groupsScans)
             throws Exception {
         SQLConf conf = session.sessionState().conf();
-        String[] runs = text.isEmpty() ? new String[0] : text.split("\n\n");
+        FileList files = new FileList(text, true);
         boolean isWorthIt = conf.v2BucketingEnabled() && bytes >= keys * conf.filesOpenCostInBytes()
             && (!groupsScans || keys >= session.leafNodeDefaultParallelism());
         if (!isWorthIt) {
-            StringBuilder lines = new StringBuilder();
-            for (int i = 0; i < runs.length; i++) {
-                lines.append(i == 0 ? "" : "\n").append(runs[i].substring(runs[i].indexOf('\n') + 1));
-            }
-            return packed(session, lines.toString());
+            return packed(session, files);
         }
         long most = splitBytes(session, conf, bytes + count * conf.filesOpenCostInBytes());
         List made = new ArrayList();
-        for (int i = 0; i < runs.length; i++) {
-            int end = runs[i].indexOf('\n');
-            InternalRow key = row((List) json.readValue(runs[i].substring(0, end), List.class), cells.split(","));
-            for (Iterator each = packed(session, files(runs[i].substring(end + 1)), most).iterator(); each.hasNext();) {
-                made.add(new KeyedPartition((InputPartition) each.next(), key));
-            }
+        for (int run = 0, start = 0; run < files.runs; start = files.ends[run++]) {
+            InternalRow key = row((List) JSON.readValue((String) files.keys.get(run), List.class), cells.split(","));
+            made.addAll(packed(conf, files, start, files.ends[run], most, key));
         }
         return (InputPartition[]) made.toArray(new InputPartition[0]);
     }
 
     /** Return rows, in JSON a list of lists. */
     public InternalRow[] rows(String text, String cells) throws Exception {
-        List rows = (List) json.readValue(text, List.class);
+        List rows = (List) JSON.readValue(text, List.class);
         InternalRow[] made = new InternalRow[rows.size()];
         for (int i = 0; i < made.length; i++) {
             made[i] = row((List) rows.get(i), cells.split(","));
@@ -930,13 +899,18 @@ public class Driver {
      *
      * @param text a line with the URI of a directory before its files; for each file a line with the last part of its
      *     URI, size in bytes, types and values of constant columns in JSON, and tag, with tabulators between; an empty
-     *     line ends a run
+     *     line ends a run; or a tabulator and the path of a file with such text
      */
     public InputPartition[] ordered(String text) throws Exception {
-        String[] runs = text.isEmpty() ? new String[0] : text.split("\n\n");
-        InputPartition[] made = new InputPartition[runs.length];
-        for (int i = 0; i < runs.length; i++) {
-            made[i] = new FilePartition(i, (PartitionedFile[]) files(runs[i]).toArray(new PartitionedFile[0]));
+        FileList files = new FileList(text, false);
+        InputPartition[] made = new InputPartition[files.runs];
+        Pieces pieces = new Pieces(files, files.count);
+        for (int run = 0; run < files.runs; run++) {
+            int start = pieces.count;
+            while (pieces.count < files.ends[run]) {
+                pieces.add(pieces.count, 0, files.sizes[pieces.count]);
+            }
+            made[run] = new LazyPartition(run, pieces, start, pieces.count);
         }
         return made;
     }
@@ -948,13 +922,17 @@ public class Driver {
      * @param text as for ordered, without empty lines
      */
     public InputPartition[] packed(SparkSession session, String text) throws Exception {
+        return packed(session, new FileList(text, false));
+    }
+
+    private static InputPartition[] packed(SparkSession session, FileList files) {
         SQLConf conf = session.sessionState().conf();
-        List files = files(text);
-        long total = files.size() * conf.filesOpenCostInBytes();
-        for (int i = 0; i < files.size(); i++) {
-            total += ((PartitionedFile) files.get(i)).length();
+        long total = files.count * conf.filesOpenCostInBytes();
+        for (int i = 0; i < files.count; i++) {
+            total += files.sizes[i];
         }
-        return (InputPartition[]) packed(session, files, splitBytes(session, conf, total)).toArray(new InputPartition[0]);
+        List made = packed(conf, files, 0, files.count, splitBytes(session, conf, total), null);
+        return (InputPartition[]) made.toArray(new InputPartition[0]);
     }
 
     /** Return the partitions of both arrays. */
@@ -964,26 +942,32 @@ public class Driver {
         return all;
     }
 
-    private List packed(SparkSession session, List files, long most) {
-        List pieces = new ArrayList(files.size());
-        List smaller = new ArrayList();
-        for (int i = 0; i < files.size(); i++) {
-            PartitionedFile file = (PartitionedFile) files.get(i);
-            long size = file.length();
-            for (long start = 0; start == 0 || start < size; start += most) {
-                long length = Math.min(most, size - start);
-                (length == most ? pieces : smaller).add(length == size ? file : piece(file, start, length));
+    private static List packed(SQLConf conf, FileList files, int start, int end, long most, InternalRow key) {
+        Pieces pieces = new Pieces(files, end - start);
+        Pieces smaller = new Pieces(files, end - start);
+        for (int i = start; i < end; i++) {
+            long size = files.sizes[i];
+            for (long from = 0; from == 0 || from < size; from += most) {
+                long length = Math.min(most, size - from);
+                (length == most ? pieces : smaller).add(i, from, length);
             }
         }
         // Spark fills one partition after the other, and takes the largest files first.
-        smaller.sort(new LargestFirst());
-        pieces.addAll(smaller);
-        return list(FilePartition.getFilePartitions(session, PythonUtils.toSeq(pieces), most));
-    }
-
-    private static PartitionedFile piece(PartitionedFile file, long start, long length) {
-        return new PartitionedFile(file.partitionValues(), file.filePath(), start, length, NO_HOSTS, 0L, file.length(),
-            file.otherConstantMetadataColumnValues());
+        int[] order = smaller.largestFirst();
+        for (int i = 0; i < order.length; i++) {
+            pieces.add(smaller.files[order[i]], smaller.starts[order[i]], smaller.lengths[order[i]]);
+        }
+        List made = pieces.packed(most, conf.filesOpenCostInBytes(), key);
+        scala.Option allowed = conf.filesMaxPartitionNum();
+        if (allowed.isDefined() && made.size() > ((Number) allowed.get()).intValue()) {
+            long total = pieces.count * conf.filesOpenCostInBytes();
+            for (int i = 0; i < pieces.count; i++) {
+                total += pieces.lengths[i];
+            }
+            int number = ((Number) allowed.get()).intValue();
+            made = pieces.packed((total + number - 1) / number, conf.filesOpenCostInBytes(), key);
+        }
+        return made;
     }
 
     /** The rule of FilePartition.maxSplitBytes, which cannot be called with a number. */
@@ -993,40 +977,211 @@ public class Driver {
         return Math.min(conf.filesMaxPartitionBytes(), Math.max(conf.filesOpenCostInBytes(), total / tasks));
     }
 
-    private static class LargestFirst implements Comparator {
-        public int compare(Object left, Object right) {
-            return Long.compare(((PartitionedFile) right).length(), ((PartitionedFile) left).length());
-        }
-    }
+    /** Files in the order of their text, which is read again for those that a task gets. */
+    private static class FileList {
+        final List keys = new ArrayList();
+        int[] ends = new int[8];
+        int runs;
+        long[] sizes;
+        int count;
+        private final String text;
+        private int[] lines;
+        private int[] directories;
 
-    /** Return whole files; the text is as for ordered, without empty lines. */
-    private List files(String text) throws Exception {
-        String[] lines = text.isEmpty() ? new String[0] : text.split("\n");
-        List made = new ArrayList(lines.length);
-        String directory = "";
-        for (int i = 0; i < lines.length; i++) {
-            String line = lines[i];
-            int size = line.indexOf('\t') + 1;
-            if (size == 0) {
-                directory = line + "/";
-                continue;
+        /**
+         * @param given as for ordered
+         * @param hasKeys whether each run begins with a line that is its key
+         */
+        FileList(String given, boolean hasKeys) throws IOException {
+            text = given.startsWith("\t")
+                ? new String(Files.readAllBytes(Paths.get(given.substring(1), new String[0])), StandardCharsets.UTF_8)
+                : given;
+            int expected = text.length() / 64 + 8;
+            sizes = new long[expected];
+            lines = new int[expected];
+            directories = new int[expected];
+            boolean isKey = hasKeys;
+            int directory = 0;
+            for (int line = 0, end = 0; line < text.length(); line = end + 1) {
+                end = endOf(line);
+                int tab = text.indexOf('\t', line);
+                if (end == line) {
+                    endRun();
+                    isKey = hasKeys;
+                } else if (isKey) {
+                    keys.add(text.substring(line, end));
+                    isKey = false;
+                } else if (tab < 0 || tab > end) {
+                    directory = line;
+                } else {
+                    add(line, directory, tab + 1);
+                }
             }
-            int constants = line.indexOf('\t', size) + 1;
-            int tag = line.indexOf('\t', constants) + 1;
+            if (!text.isEmpty()) {
+                endRun();
+            }
+        }
+
+        private int endOf(int line) {
+            int end = text.indexOf('\n', line);
+            return end < 0 ? text.length() : end;
+        }
+
+        private void endRun() {
+            ends = runs == ends.length ? Arrays.copyOf(ends, 2 * runs) : ends;
+            ends[runs++] = count;
+        }
+
+        private void add(int line, int directory, int digits) {
+            if (count == sizes.length) {
+                sizes = Arrays.copyOf(sizes, 2 * count);
+                lines = Arrays.copyOf(lines, 2 * count);
+                directories = Arrays.copyOf(directories, 2 * count);
+            }
+            long size = 0;
+            for (int i = digits; text.charAt(i) != '\t'; i++) {
+                if (text.charAt(i) < '0' || text.charAt(i) > '9') {
+                    throw new NumberFormatException("size of " + text.substring(line, endOf(line)));
+                }
+                size = 10 * size + (text.charAt(i) - '0');
+            }
+            sizes[count] = size;
+            lines[count] = line;
+            directories[count++] = directory;
+        }
+
+        /** Return a part of a file. */
+        PartitionedFile part(int number, long start, long length) throws IOException {
+            String[] fields = text.substring(lines[number], endOf(lines[number])).split("\t", 4);
             InternalRow row = InternalRow.empty();
-            if (tag - 1 > constants) {
-                List parts = (List) json.readValue(line.substring(constants, tag - 1), List.class);
+            if (!fields[2].isEmpty()) {
+                List parts = (List) JSON.readValue(fields[2], List.class);
                 row = row((List) parts.get(1), (String[]) ((List) parts.get(0)).toArray(new String[0]));
             }
             scala.collection.immutable.Map tags = scala.collection.immutable.Map$.MODULE$.empty();
-            if (tag < line.length()) {
-                tags = (scala.collection.immutable.Map) tags.updated("penstock", line.substring(tag));
+            if (!fields[3].isEmpty()) {
+                tags = (scala.collection.immutable.Map) tags.updated("penstock", fields[3]);
             }
-            long bytes = Long.parseLong(line.substring(size, constants - 1));
-            SparkPath path = SparkPath.fromUrlString(directory + line.substring(0, size - 1));
-            made.add(new PartitionedFile(row, path, 0, bytes, NO_HOSTS, 0L, bytes, tags));
+            String directory = text.substring(directories[number], endOf(directories[number]));
+            SparkPath path = SparkPath.fromUrlString(directory + "/" + fields[0]);
+            return new PartitionedFile(row, path, start, length, NO_HOSTS, 0L, sizes[number], tags);
         }
-        return made;
+    }
+
+    /** Parts of files, in the order of the tasks that read them. */
+    private static class Pieces {
+        final FileList list;
+        int[] files;
+        long[] starts;
+        long[] lengths;
+        int count;
+
+        Pieces(FileList list, int size) {
+            this.list = list;
+            files = new int[size];
+            starts = new long[size];
+            lengths = new long[size];
+        }
+
+        void add(int file, long start, long length) {
+            if (count == files.length) {
+                files = Arrays.copyOf(files, 2 * count + 1);
+                starts = Arrays.copyOf(starts, 2 * count + 1);
+                lengths = Arrays.copyOf(lengths, 2 * count + 1);
+            }
+            files[count] = file;
+            starts[count] = start;
+            lengths[count++] = length;
+        }
+
+        /** Return the order by length, the largest first; pieces of one length keep their order. */
+        int[] largestFirst() {
+            int[] order = new int[count];
+            long longest = 0;
+            for (int i = 0; i < count; i++) {
+                order[i] = i;
+                longest = Math.max(longest, lengths[i]);
+            }
+            // By the lower half of the length, and then by the upper one: numbers are sorted in a tenth of the time of
+            // objects.
+            for (int shift = 0; shift <= 32 && longest >>> shift > 0; shift += 32) {
+                long[] keys = new long[count];
+                for (int i = 0; i < count; i++) {
+                    keys[i] = (~(lengths[order[i]] >>> shift) & 0xFFFFFFFFL) << 31 | i;
+                }
+                Arrays.sort(keys);
+                int[] sorted = new int[count];
+                for (int i = 0; i < count; i++) {
+                    sorted[i] = order[(int) keys[i] & Integer.MAX_VALUE];
+                }
+                order = sorted;
+            }
+            return order;
+        }
+
+        /** Return partitions by the rule of FilePartition.getFilePartitions, which takes an object for each piece. */
+        List packed(long most, long openBytes, InternalRow key) {
+            List made = new ArrayList();
+            long bytes = 0;
+            int start = 0;
+            for (int i = 0; i < count; i++) {
+                if (i > start && bytes + lengths[i] > most) {
+                    made.add(partition(made.size(), start, i, key));
+                    start = i;
+                    bytes = 0;
+                }
+                bytes += lengths[i] + openBytes;
+            }
+            if (start < count) {
+                made.add(partition(made.size(), start, count, key));
+            }
+            return made;
+        }
+
+        private LazyPartition partition(int index, int from, int to, InternalRow key) {
+            return key == null ? new LazyPartition(index, this, from, to)
+                : new KeyedPartition(index, this, from, to, key);
+        }
+    }
+
+    /**
+     * A partition whose files become objects when a task is sent to an executor, which gets a FilePartition. Janino
+     * renames private methods, so that Java would not find writeReplace.
+     */
+    private static class LazyPartition implements InputPartition {
+        private final int index;
+        private final Pieces pieces;
+        private final int start;
+        private final int end;
+
+        LazyPartition(int index, Pieces pieces, int start, int end) {
+            this.index = index;
+            this.pieces = pieces;
+            this.start = start;
+            this.end = end;
+        }
+
+        protected Object writeReplace() throws IOException {
+            PartitionedFile[] files = new PartitionedFile[end - start];
+            for (int i = 0; i < files.length; i++) {
+                int at = start + i;
+                files[i] = pieces.list.part(pieces.files[at], pieces.starts[at], pieces.lengths[at]);
+            }
+            return new FilePartition(index, files);
+        }
+    }
+
+    private static class KeyedPartition extends LazyPartition implements HasPartitionKey {
+        private final InternalRow key;
+
+        KeyedPartition(int index, Pieces pieces, int start, int end, InternalRow key) {
+            super(index, pieces, start, end);
+            this.key = key;
+        }
+
+        public InternalRow partitionKey() {
+            return key;
+        }
     }
 
     // Writes of files
@@ -1040,7 +1195,7 @@ public class Driver {
                 made.put(methods[i].getName(), methods[i].invoke(summary, new Object[0]));
             }
         }
-        return json.writeValueAsString(made);
+        return JSON.writeValueAsString(made);
     }
 
     /**

@@ -284,7 +284,8 @@ class BatchReader:
         for task in tasks:
             (left if reading.left and reading.divided(task.splits)[1] else native).append(task)
         files = [list_native(self.ref, task.splits, reading) for task in native]
-        partitions = self._bridge.driver.ordered("\n\n".join(files))
+        with self._bridge.long_text("\n\n".join(files)) as text:
+            partitions = self._bridge.driver.ordered(text)
         if left:
             self._log("some files of its stream are", reading.reason)
             partitions = self._bridge.driver.joined(python_partitions(self._bridge, left), partitions)
