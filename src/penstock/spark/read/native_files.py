@@ -291,13 +291,12 @@ class NativeFileChecker:
             return None
         for part, rows in entries.by_layout():
             layout = part.layouts[part.layout[rows[0]]]
-            if layout not in self._like:
-                (entry,) = part.entries(rows[:1])
-                self._like[layout] = entry.file
-            file = found[layout] = self._like[layout]
+            file = self._like.get(layout) or part.entries(rows[:1])[0].file
             # The file may be of another bucket than the split, but with statistics its path does not matter.
             if not self._keys.are_in_all(part, rows, file) or self.why_not(split, file) is not None:
                 return None
+            # Not before: a file without statistics would have to be looked for in the directories of others.
+            found[layout] = self._like[layout] = file
         return tuple(found.values())
 
     def columns_of(self, file: DataFileMeta) -> tuple[NativeColumn, ...] | str:

@@ -206,3 +206,23 @@ def test_many_files_are_listed_without_an_object_for_each(monkeypatch: pytest.Mo
     assert isinstance(reading, NativeReading)
     assert len(list_native(ref, splits, reading).split("\n")) == 1_500 + len(splits)
     assert sum(decoded) <= len(splits)
+
+
+def test_a_file_without_statistics_does_not_stand_for_those_of_other_partitions(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setattr(columns, "MIN_RECORDS", 1)
+    monkeypatch.setattr(scan, "MIN_COLUMNS", 0)
+    catalog = Catalog(tmp_path)
+    catalog.create_database("d")
+    # As of Paimon before 0.9: statistics of all columns, known or not.
+    options = {"metadata.stats-dense-store": "false"}
+    table = catalog.create_table("d.t", "v INT, dt STRING", partition_by=["dt"], options=options)
+    table.with_options({"metadata.stats-mode": "none"}).append([{"v": 1, "dt": "a"}])
+    table.append([{"v": 2, "dt": "b"}])
+    clear_metadata_cache()
+    query = table._handle.plan(None, None, {})
+    splits = tuple(iter_bucket_splits(query.ref, query.plan))
+    reading = plan_reading(query.ref, table._store, splits, table.schema.fields, has_class=bool)
+    assert isinstance(reading, NativeReading)
+    assert not reading.left
