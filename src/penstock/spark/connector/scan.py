@@ -289,7 +289,8 @@ class TableScan(Proxy):
         """Return the partitions to read, pruned by the runtime filters that Spark has passed, if any."""
         splits = self._files.splits
         if self._runtime:
-            splits = tuple(iter_bucket_splits(self._request.read.pinned.ref, self._request.plan(self._runtime)))
+            plan = self._request.plan(self._runtime)
+            splits = tuple(iter_bucket_splits(self._request.read.pinned.ref, plan, in_order=False))
         return TableBatch(self._bridge, self, splits, self._runtime)
 
     @from_spark
