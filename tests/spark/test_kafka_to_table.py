@@ -8,10 +8,12 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 from pyspark.errors import StreamingQueryException
+from tests.spark.needs import needs
 from tests.spark.stream_feed import DONE, commits
 
-from penstock import Catalog, CheckpointError, Table
+from penstock import Catalog, CheckpointError, Table, attach
 from penstock.spark.kafka.frame import read_kafka
+from penstock.spark.versions.facts import PYTHON_WRITES
 from penstock.table.stream_sink.committer import StreamCommitter
 
 if TYPE_CHECKING:
@@ -124,6 +126,36 @@ def test_a_query_that_reads_other_topics_is_refused_before_spark_forgets_the_old
     assert sorted(table.to_arrow()["user"].to_pylist()) == [0, 1, 2]
     with pytest.raises(CheckpointError, match="reads the topics old, which"):
         run(kafka, table, "other", tmp_path / "checkpoint")
+
+
+@needs(PYTHON_WRITES)
+def test_a_query_of_to_table_is_refused_before_rows_and_goes_on_when_the_stored_offsets_are_deleted(
+    kafka: Kafka, tmp_path: Path
+) -> None:
+    catalog, checkpoint = attach(kafka.spark, tmp_path / "attached"), tmp_path / "checkpoint"
+    catalog.create_database("d")
+    table = catalog.create_table("d.t", "value STRING")
+
+    def run_to_table(topics: str) -> None:
+        rows = kafka.spark.readStream.format("kafka").option("kafka.bootstrap.servers", kafka.servers)
+        rows = rows.option("subscribe", topics).option("startingOffsets", "earliest").load()
+        writer = rows.selectExpr("CAST(value AS STRING) AS value").writeStream.trigger(availableNow=True)
+        writer.option("checkpointLocation", str(checkpoint)).toTable("penstock.d.t").awaitTermination()
+
+    for topic in ("kept", "left"):
+        kafka.create_topic(topic)
+        kafka.produce(topic, [f"{topic} 1"])
+    run_to_table("kept,left")
+    for topic in ("kept", "left"):
+        kafka.produce(topic, [f"{topic} 2"])
+    for _ in range(2):
+        with pytest.raises(StreamingQueryException, match=r"topics left, which .* and delete offsets/1 of"):
+            run_to_table("kept")
+    assert len(commits(table)) == 1
+    for name in ("1", ".1.crc"):
+        (checkpoint / "offsets" / name).unlink(missing_ok=True)
+    run_to_table("kept,left")
+    assert sorted(table.to_arrow()["value"].to_pylist()) == ["kept 1", "kept 2", "left 1", "left 2"]
 
 
 def test_more_digits_than_a_column_has_are_cut(kafka: Kafka, table: Table, tmp_path: Path) -> None:

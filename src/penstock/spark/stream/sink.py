@@ -50,7 +50,7 @@ def write_stream(sdf: DataFrame, ref: TableRef, request: StreamWrite) -> Streami
     """Start a query that commits each micro-batch to a table exactly once, even if Spark runs the batch again."""
     check_request(sdf, ref, request)
     checkpoint = Checkpoint(sdf.sparkSession, request.checkpoint)
-    _check_topics(sdf, checkpoint, ref)
+    check_topics(sdf, checkpoint, ref, checkpoint.load_newest_offsets())
     batches = open_batches(sdf, ref, request, checkpoint, has_batches=checkpoint.has_batches())
     query_id = checkpoint.load_query_id()
     if query_id is not None:
@@ -145,13 +145,15 @@ def _open_committer(
     return StreamCommitter(ref, notes, mark, is_overwrite=is_overwrite, ownership=lease)
 
 
-def _check_topics(sdf: DataFrame, checkpoint: Checkpoint, ref: TableRef) -> None:
-    """Check that a query still reads the topics of Kafka that its checkpoint has.
+def check_topics(sdf: DataFrame, checkpoint: Checkpoint, ref: TableRef, data: bytes | None, cure: str = "") -> None:
+    """Check that a query still reads the topics of Kafka that the offsets of an earlier batch have.
 
     Spark would store offsets without them and fail; from these it could not go on even with the topics, or would read
     them from their beginning.
+
+    Args:
+        cure: what else to do before the query goes on with the topics.
     """
-    data = checkpoint.load_newest_offsets()
     left = frozenset() if data is None else decode_batch(data, checkpoint.place).topics
     if not left:
         return
@@ -167,7 +169,7 @@ def _check_topics(sdf: DataFrame, checkpoint: Checkpoint, ref: TableRef) -> None
     if sources and left:
         raise CheckpointError(
             f"table {ref.name}: checkpoint {checkpoint.place} is of a query that reads the topics "
-            f"{', '.join(sorted(left))}, which this one does not read; add them, or start with a new checkpoint"
+            f"{', '.join(sorted(left))}, which this one does not read; add them{cure}, or start with a new checkpoint"
         )
 
 

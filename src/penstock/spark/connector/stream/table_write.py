@@ -34,7 +34,7 @@ from penstock.spark.python_worker import ensure_python_worker
 from penstock.spark.shared_storage import mark_storage
 from penstock.spark.stream.checkpoint import Checkpoint
 from penstock.spark.stream.micro_batches import StreamWrite
-from penstock.spark.stream.sink import check_output_mode, join_in_background, open_batches
+from penstock.spark.stream.sink import check_output_mode, check_topics, join_in_background, open_batches
 from penstock.spark.write.native_sink import why_configured, writer_text
 from penstock.spark.write.sink import collect_messages, short_batches
 from penstock.spark.write.task import TaskOutcome, WriteTask, delete_failed_job
@@ -110,8 +110,13 @@ class StreamSinks:
         )
         check_output_mode(request, ref)
         # Spark has written the offsets of this batch already. Without a batch before it, nothing was written elsewhere.
-        has_batches = self._bridge.local_property(_BATCH_ID) != "0"
+        batch_id = int(self._bridge.local_property(_BATCH_ID) or 0)
+        has_batches = batch_id != 0
         checkpoint = Checkpoint(session, request.checkpoint)
+        if has_batches:
+            files = f"offsets/{batch_id} of the checkpoint, and offsets/.{batch_id}.crc if it exists"
+            cure = f" and delete {files}, which Spark has stored without them"
+            check_topics(sdf, checkpoint, ref, checkpoint.load_offsets(batch_id - 1), cure)
         batches = open_batches(sdf, ref, request, checkpoint, has_batches=has_batches)
         query = running.sparkSession().streams().get(running.id())
         join_in_background(batches, StreamingQuery(query))
