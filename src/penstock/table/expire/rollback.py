@@ -18,10 +18,10 @@ from penstock.table.commit.retry import note_change
 from penstock.table.commit.reused_ids import clear_below, lower_latest_hint, put_fence, remove_fences, rolling_back
 from penstock.table.read.travel import (
     find_at_or_after,
-    nearest_with_watermark,
     newest_before,
     newest_until_time,
     watermark_of,
+    watermark_reached,
 )
 from penstock.table.stream.consumers import move_consumers
 from penstock.table.tags import TagReader, tagged_snapshots
@@ -220,16 +220,12 @@ def _newest_until(store: MetadataStore, latest: Snapshot, first_id: int, waterma
     In that case the reference returns the earliest snapshot, so a mistyped time would delete nearly all rows.
     """
 
-    def reached_by(snapshot: Snapshot) -> int | None:
-        holder = nearest_with_watermark(store, snapshot.id, first_id)
-        return None if holder is None else watermark_of(holder)
-
     def is_before(snapshot: Snapshot) -> bool:
-        reached = reached_by(snapshot)
+        reached = watermark_reached(store, snapshot)
         return reached is None or reached <= watermark
 
     found = newest_before(store, latest, is_before)
-    if found is None or reached_by(found) is None:
+    if found is None or watermark_reached(store, found) is None:
         beyond = find_at_or_after(store, first_id if found is None else found.id + 1) or latest
         least = watermark_of(beyond)
         raise NotFoundError(

@@ -277,19 +277,28 @@ def find_at_or_after(store: MetadataStore, snapshot_id: int) -> Snapshot | None:
 
 
 def newest_before(store: MetadataStore, latest: Snapshot, is_before: Callable[[Snapshot], bool]) -> Snapshot | None:
-    """Find the newest snapshot for which ``is_before`` is true, by a search in parts; None if there is none.
-
-    ``is_before`` must be true for all snapshots up to some id, and false for all later ones. Ids may be missing between
-    two snapshots, after a rollback concurrent with a commit. The directory is listed only if an id is missing.
+    """Find the newest snapshot for which ``is_before`` is true, as ``_neighbours`` does; None if there is none.
 
     Raises:
         DataLossError: the next snapshots after it were lost, and might be the newest.
     """
+    found, above = _neighbours(store, latest, is_before)
+    return found if found is None or above is None else _next_below(store, found, above)
+
+
+def _neighbours(
+    store: MetadataStore, latest: Snapshot, is_before: Callable[[Snapshot], bool]
+) -> tuple[Snapshot | None, Snapshot | None]:
+    """Find the newest snapshot for which ``is_before`` is true and the one above it, by a search in parts.
+
+    ``is_before`` must be true for all snapshots up to some id, and false for all later ones. Ids may be missing between
+    two snapshots, after a rollback concurrent with a commit. The directory is listed only if an id is missing.
+    """
     earliest = store.load_earliest_snapshot()
     if earliest is None or not is_before(earliest):
-        return None
+        return None, earliest
     if is_before(latest):
-        return latest
+        return latest, None
     found, above, is_listed = earliest, latest, False
     ids: Sequence[int] = range(earliest.id + 1, latest.id)
     while ids:
@@ -301,7 +310,7 @@ def newest_before(store: MetadataStore, latest: Snapshot, is_before: Callable[[S
         place = bisect_left(snapshots, True, key=lambda each: not is_before(each))  # noqa: FBT003 - the first such one
         found, above = [found, *snapshots][place], [*snapshots, above][place]
         ids = [each for each in ids if found.id < each < above.id and each not in asked]
-    return _next_below(store, found, above)
+    return found, above
 
 
 def newest_by_time(store: MetadataStore, latest: Snapshot, millis: int, *, or_equal: bool = False) -> Snapshot | None:
@@ -384,42 +393,30 @@ def newest_until_time(store: MetadataStore, latest: Snapshot, millis: int) -> Sn
 
 
 def _first_with_watermark(store: MetadataStore, latest: Snapshot, watermark: int) -> Snapshot:
-    """Find the first snapshot whose watermark has reached the given one, by binary search.
+    """Find the first snapshot whose watermark has reached the given one.
 
     Watermarks never decrease. For a snapshot without one, that of the nearest earlier snapshot that has one counts.
     """
-    first = store.earliest_snapshot_id()
-    low, high = first or latest.id, latest.id
-    found: Snapshot | None = None
-    below_id = low
-    while low <= high:
-        middle = (low + high) // 2
-        holder = nearest_with_watermark(store, middle, low)
-        if holder is None or (holder.watermark or 0) < watermark:
-            low = middle + 1
-            below_id = below_id if holder is None else holder.id
-        else:
-            found, high = holder, holder.id - 1
+
+    def is_before(snapshot: Snapshot) -> bool:
+        reached = watermark_reached(store, snapshot)
+        return reached is None or reached < watermark
+
+    below, found = _neighbours(store, latest, is_before)
     if found is None:
         raise NotFoundError(
             f"table {store.name}: no snapshot has a watermark of {utc_text(watermark)} ({watermark}) or later; the "
             f"latest, snapshot {latest.id}, has {watermark_of(latest)}"
         )
-    between = store.find_snapshots(range(below_id + 1, found.id))
-    what = f"the first snapshot with a watermark of {watermark} is"
-    check_not_lost(store, below_id, [*between, found], found.id + 1, what)
+    if below is not None:
+        _next_below(store, below, found)
     return found
 
 
-def nearest_with_watermark(store: MetadataStore, snapshot_id: int, first_id: int) -> Snapshot | None:
-    """Load the newest snapshot with a watermark and an id from ``first_id`` to ``snapshot_id``; None without one."""
-    newest = find_at_or_before(store, snapshot_id)
-    if newest is None:
-        return None
-    for snapshot in chain((newest,), _checked_predecessors(store, newest)):
-        if snapshot.id < first_id or watermark_of(snapshot) is not None:
-            return snapshot if snapshot.id >= first_id else None
-    return None
+def watermark_reached(store: MetadataStore, snapshot: Snapshot) -> int | None:
+    """Return the watermark of a snapshot, or of the nearest earlier one that has one; None if none has."""
+    found = map(watermark_of, chain((snapshot,), _checked_predecessors(store, snapshot)))
+    return next((each for each in found if each is not None), None)
 
 
 def newest_compacted(

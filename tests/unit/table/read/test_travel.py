@@ -28,6 +28,7 @@ from penstock.table.read.travel import (
     resolve_snapshot,
     translate_as_of,
 )
+from penstock.table.store import MetadataStore
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -427,3 +428,20 @@ def test_the_snapshots_before_a_time_are_requested_several_at_once() -> None:
     assert found is not None
     assert found.id == 899
     assert store.requests == 2 + 4
+
+
+def test_the_snapshots_around_a_watermark_are_requested_several_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    table, requests = MemoryTable(), []
+    for number in range(1, 301):
+        table.commit(watermark=number if number % 2 else None)
+    for name in ("find_snapshot", "find_snapshots"):
+        original = getattr(MetadataStore, name)
+
+        def counted(*arguments: Any, _original: Any = original, _name: str = name) -> Any:
+            requests.append(_name)
+            return _original(*arguments)
+
+        monkeypatch.setattr(MetadataStore, name, counted)
+    assert resolved(table, {"scan.watermark": "200"}) == 201
+    assert len([each for each in requests if each == "find_snapshot"]) <= 2
+    assert len(requests) < 20
