@@ -140,9 +140,10 @@ def test_char_is_left_to_python_workers_where_it_is_padded(tmp_path: Path) -> No
     assert isinstance(plan(fields[:1], pads=True), NativeReading)
 
 
-FILES = (
+FILES: tuple[dict[str, str], ...] = (
     {},
     {"metadata.stats-mode": "none"},
+    {"metadata.stats-dense-store": "false"},
     {"fields.dt.stats-mode": "none"},
     {"metadata.stats-dense-store": "false", "fields.dt.stats-mode": "none"},
     {"file.format": "orc"},
@@ -150,25 +151,33 @@ FILES = (
 """Options of an append, of which some write no statistics of a partition column."""
 
 
-@example(places=[0, 3], retyped=8, names=("dt", "v"), is_merged=True)
-@example(places=[0, 0, 0, 0], retyped=2, names=("v",), is_merged=True)
+@example(places=[0, 4], retyped=8, names=("dt", "v"), is_merged=True, buckets={})
+@example(places=[0, 4, 2], retyped=8, names=("dt", "v"), is_merged=True, buckets={})
+@example(places=[0, 0, 0, 0], retyped=2, names=("v",), is_merged=True, buckets={})
 @given(
+    buckets=st.sampled_from([{}, {"bucket": "3", "bucket-key": "k"}]),
     places=st.lists(st.sampled_from(range(len(FILES))), min_size=1, max_size=8),
     retyped=st.integers(0, 8),
     names=st.sampled_from([(), ("v",), ("dt", "v")]),
     is_merged=st.booleans(),
 )
 def test_files_in_columns_get_the_reader_that_they_get_one_by_one(
-    places: list[int], retyped: int, names: tuple[str, ...], *, is_merged: bool
+    places: list[int], retyped: int, names: tuple[str, ...], buckets: dict[str, str], *, is_merged: bool
 ) -> None:
+    def no_columns(_: object, path: str) -> frozenset[str]:
+        """Return the columns of a file of a migrated directory."""
+        assert Path(path).exists()
+        return frozenset()
+
     with TemporaryDirectory() as folder:
         catalog = Catalog(folder)
         catalog.create_database("d")
-        table = catalog.create_table("d.t", "v STRING, dt STRING", partition_by=["dt"])
+        table = catalog.create_table("d.t", "v STRING, k INT, dt STRING", partition_by=["dt"], options=buckets)
         for number, place in enumerate(places):
             if number == retyped:
                 table = catalog.alter_table("d.t", UpdateColumnType(column="v", type="INT", allow_explicit=True))
-            rows = [{"v": place if number >= retyped else str(place), "dt": each} for each in "ab"]
+            value = place if number >= retyped else str(place)
+            rows = [{"v": value, "k": number, "dt": each} for each in ("ab", "a", "b")[number % 3]]
             table.with_options(FILES[place]).append(rows)
         if is_merged:
             compact_manifests(open_committer(load_location(table.location)))
@@ -179,10 +188,9 @@ def test_files_in_columns_get_the_reader_that_they_get_one_by_one(
                 clear_metadata_cache()
                 patch.setattr(columns, "MIN_RECORDS", 1)
                 patch.setattr(scan, "MIN_COLUMNS", minimum)
-                # As of files of a migrated directory.
-                patch.setattr(native_files, "_column_names", lambda *_: frozenset())
+                patch.setattr(native_files, "_column_names", no_columns)
                 query = table._handle.plan(None, None, {})
-                splits = tuple(iter_bucket_splits(query.ref, query.plan))
+                splits = tuple(iter_bucket_splits(query.ref, query.plan, in_order=minimum > 0))
                 readings.append(plan_reading(query.ref, table._store, splits, fields, has_class=lambda: True))
         clear_metadata_cache()
         assert readings[0] == readings[1]
