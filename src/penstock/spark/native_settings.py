@@ -85,8 +85,8 @@ _SCAN_OPTIONS: Final = {
     "orc.force.positional.evolution": "false",
 }
 _IN_PIECES: Final = {
-    # Less than half a region of Java's collector G1, of which the smallest have 1 MB: it allocates others apart,
-    # and begins to mark the heap for them. A vectored read has one for each row group (docs/streaming.md).
+    # Java's collector G1 allocates buffers of half a region or more apart, and begins to mark the heap for them; the
+    # smallest regions have 1 MB. A vectored read allocates such a buffer for each row group (design/0023).
     "parquet.read.allocation.size": "262144",
     "parquet.hadoop.vectored.io.enabled": "false",
 }

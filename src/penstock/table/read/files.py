@@ -218,7 +218,7 @@ class LazyEntries(Sequence[ManifestEntry]):
     def __init__(self, files: FileColumns) -> None:
         self.files = files
         self._entries: tuple[ManifestEntry, ...] | None = None
-        # Of all buckets, if there are several: each passes them once.
+        # Columns of all buckets, kept if there are several buckets: otherwise each of them would read the columns.
         self._columns: dict[str, Array] | None = None
 
     def __len__(self) -> int:

@@ -989,13 +989,13 @@ public class Driver {
         private int[] directories;
 
         /**
-         * @param given as for ordered
+         * @param listed as for ordered
          * @param hasKeys whether each run begins with a line that is its key
          */
-        FileList(String given, boolean hasKeys) throws IOException {
-            text = given.startsWith("\t")
-                ? new String(Files.readAllBytes(Paths.get(given.substring(1), new String[0])), StandardCharsets.UTF_8)
-                : given;
+        FileList(String listed, boolean hasKeys) throws IOException {
+            text = listed.startsWith("\t")
+                ? new String(Files.readAllBytes(Paths.get(listed.substring(1), new String[0])), StandardCharsets.UTF_8)
+                : listed;
             int expected = text.length() / 64 + 8;
             sizes = new long[expected];
             lines = new int[expected];
