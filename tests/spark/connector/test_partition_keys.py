@@ -123,6 +123,19 @@ def test_small_tables_share_tasks_and_are_exchanged(spark: SparkSession) -> None
     assert _exchanges(spark, _JOIN) == 2
 
 
+def test_keys_with_too_many_bytes_for_a_task_are_exchanged(spark: SparkSession, catalog: Catalog) -> None:
+    table = _queue(catalog, "d.large")
+    for _ in range(4):
+        table.append([{"k": k, "v": k} for k in range(30)])
+    query = "SELECT k, count(*) FROM penstock.d.large GROUP BY k"
+    assert _exchanges(spark, query) == 0
+    spark.conf.set("spark.sql.files.maxPartitionBytes", "1")
+    try:
+        assert _exchanges(spark, query) == 1
+    finally:
+        spark.conf.unset("spark.sql.files.maxPartitionBytes")
+
+
 @pytest.mark.usefixtures("queues")
 def test_executors_do_not_get_the_classes_of_the_driver(spark: SparkSession) -> None:
     spark.conf.set("spark.sql.codegen.wholeStage", "false")

@@ -119,6 +119,7 @@ public class Driver {
     private static final Object NULL = new Object();
     private static final String[] NO_HOSTS = new String[0];
     private static final long MAX_LISTENER_DELAY_MILLIS = 2000L;
+    private static final int MAX_PARTITIONS_OF_KEY = 1000;
     private static final ObjectMapper JSON = new ObjectMapper();
     private final Set followed = ConcurrentHashMap.newKeySet();
     private PythonCalls calls;
@@ -780,7 +781,7 @@ public class Driver {
 
     /**
      * Return partitions whose rows share keys; without them, as packed does, if the keys have so few bytes that tasks
-     * for each of them would cost more than an exchange.
+     * for each of them would cost more than an exchange, or so many that one task for each would take too long.
      *
      * @param text a run of files for each key, as for ordered, after a line with the values of the key in JSON
      * @param cells types of the values, with commas between
@@ -794,7 +795,8 @@ public class Driver {
             throws Exception {
         SQLConf conf = session.sessionState().conf();
         FileList files = new FileList(text, true);
-        boolean isWorthIt = conf.v2BucketingEnabled() && bytes >= keys * conf.filesOpenCostInBytes()
+        double mostBytes = (double) MAX_PARTITIONS_OF_KEY * conf.filesMaxPartitionBytes() * keys;
+        boolean isWorthIt = conf.v2BucketingEnabled() && bytes >= keys * conf.filesOpenCostInBytes() && bytes <= mostBytes
             && (!groupsScans || keys >= session.leafNodeDefaultParallelism());
         if (!isWorthIt) {
             return packed(session, files);
